@@ -1,0 +1,108 @@
+"""What a cluster can do for us, whatever it is made of.
+
+Everything speaks Kubernetes' shapes: manifests go in as plain dicts, Jobs, Pods and Nodes come out as plain dicts, so that
+`manifests` and `observed` serve every cluster and "show manifest" is true everywhere. Errors are those of jobs.exceptions:
+ClusterUnavailable (look again), ClusterForbids (403), ClusterRefuses (400, 422), ObjectDiffers, ObjectGone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+Manifest = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Person:
+    """Who asks: the user whose rights count. None in a call means the portal itself."""
+
+    username: str
+    groups: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectRef:
+    """One attempt's leader Job on a cluster; `uid` is what we stored, "" before it is known."""
+
+    namespace: str  # the Kubernetes name
+    name: str
+    uid: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Objects:
+    """Everything one attempt needs on the cluster, in order: the leader Job first, suspended."""
+
+    jobs: tuple[Manifest, ...]
+    service: Manifest | None
+    config_map: Manifest | None
+    secret: Manifest | None  # holds the attempt token, the signed code URL and typed secrets: never shown, never logged
+
+    @property
+    def leader(self) -> Manifest:
+        return self.jobs[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """A full look at the cluster: raw Job, Pod and Node dicts in Kubernetes' shapes."""
+
+    jobs: Sequence[Manifest]
+    pods: Sequence[Manifest]
+    nodes: Sequence[Manifest]
+    events: Sequence[Manifest] = field(default_factory=tuple)
+
+
+@dataclass(frozen=True, slots=True)
+class RawLine:
+    """One line a worker wrote. `number` counts from 1 per worker without gaps; `time` is epoch seconds.
+
+    `overwritten` says that the line ended in a carriage return: the next one of this worker takes its place on a screen.
+    """
+
+    number: int
+    time: float
+    text: str
+    overwritten: bool = False
+
+
+class Cluster(Protocol):
+    """One place where jobs run."""
+
+    name: str
+
+    def ensure_namespace(self, name: str, labels: dict[str, str]) -> None:
+        """Make the namespace unless it is there."""
+
+    def create(self, objects: Objects, *, person: Person | None) -> str:
+        """Create the attempt's objects, the Job suspended, and return the leader's UID.
+
+        Create or fetch-and-compare: safe to repeat after a crash anywhere. Raise ObjectDiffers if the name is taken by
+        something else, ObjectGone if it was used and deleted.
+        """
+
+    def release(self, ref: ObjectRef) -> None:
+        """Let the suspended Job start: a compare-and-set, and a no-op when it is released already.
+
+        Also the repair for a release that crashed half way: calling it again starts what has not been started.
+        """
+
+    def suspend(self, ref: ObjectRef) -> None:
+        """Begin the stop: SIGTERM now, SIGKILL after the Job's own grace. A no-op when it is gone or ending."""
+
+    def kill(self, ref: ObjectRef, *, person: Person | None) -> None:
+        """Stop now: SIGKILL within about a second, whatever the grace."""
+
+    def delete(self, ref: ObjectRef, *, person: Person | None, dry_run: bool = False) -> None:
+        """Remove the objects; the UID is a precondition. Gone already is fine. `dry_run` only asks whether one may."""
+
+    def observe(self) -> Observation:
+        """List everything, in one consistent look."""
+
+    def changes(self, timeout: float) -> bool:
+        """Wait until something may have changed, at most `timeout` seconds; True if so. The caller then observes."""
+
+    def logs(self, ref: ObjectRef, worker: str, *, after: int, limit: int) -> Iterator[RawLine]:
+        """Lines of `<role>-<index>` with a number above `after`, at most `limit`, without waiting for more."""

@@ -1,0 +1,76 @@
+"""The typed form of a job document (DESIGN 12): what a user asked for, checked and with the runtime's defaults filled in."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class Resources:
+    """What each worker gets."""
+
+    workers: int = 1
+    gpus: int = 0
+    gpu_type: str = ""  # "" means any
+    cpu_millis: int = 500
+    memory_bytes: int = 512 * 2**20
+    shm_bytes: int = 0
+
+    @property
+    def total_gpus(self) -> int:
+        return self.workers * self.gpus
+
+
+@dataclass(frozen=True, slots=True)
+class CodeSource:
+    """Where the code comes from; at most one of the three."""
+
+    files: dict[str, str] = field(default_factory=dict)
+    upload: str = ""  # sha256 of an archive sent before
+    git: str = ""
+    ref: str = ""
+
+    @property
+    def kind(self) -> str:
+        return "files" if self.files else "upload" if self.upload else "git" if self.git else "none"
+
+
+@dataclass(frozen=True, slots=True)
+class SecretRef:
+    """A secret environment variable. A typed value is never here: it lies encrypted beside the job."""
+
+    name: str
+    from_secret: str = ""  # a secret of the namespace; "" means typed by the user
+    key: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Volume:
+    name: str
+    path: str
+    read_only: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class JobSpec:
+    """Everything needed to run the job; lengths of time in seconds, sizes in bytes, CPU in thousandths."""
+
+    namespace: str
+    name: str
+    runtime: str
+    image: str
+    command: str  # as written, {{parameter}} not yet filled in
+    code: CodeSource = field(default_factory=CodeSource)
+    parameters: dict[str, str | int | float | bool] = field(default_factory=dict)
+    env: dict[str, str] = field(default_factory=dict)
+    secrets: tuple[SecretRef, ...] = ()
+    resources: Resources = field(default_factory=Resources)
+    launcher: str = "plain"
+    volumes: tuple[Volume, ...] = ()
+    priority: str = "normal"
+    preemptible: bool = True
+    time_limit: int = 24 * 3600
+    retries: int = 0
+    stop_grace: int = 30
+    notify: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()

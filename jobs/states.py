@@ -1,0 +1,100 @@
+"""Where a job can stand, and the moves between."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from jobs.exceptions import WrongState
+
+
+class JobStatus(StrEnum):
+    """The six states. The words people read are models.STATUS_LABELS, which Django translates."""
+
+    QUEUED = "queued"  # known to us alone; nothing on the cluster yet
+    STARTING = "starting"  # handed to the cluster; not every pod runs yet
+    RUNNING = "running"
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+    @property
+    def is_final(self) -> bool:
+        return self not in MOVES
+
+
+# Asking for a cancel is not a move: it is an intent, kept in Job.cancel_requested_at.
+MOVES: dict[JobStatus, frozenset[JobStatus]] = {
+    JobStatus.QUEUED: frozenset(
+        {
+            JobStatus.STARTING,
+            JobStatus.FAILED,  # refused by the cluster for good, or its code could not be fetched
+            JobStatus.CANCELLED,
+        }
+    ),
+    JobStatus.STARTING: frozenset(
+        {
+            JobStatus.RUNNING,
+            JobStatus.QUEUED,  # a new attempt: preempted, disrupted, retried or held
+            JobStatus.SUCCEEDED,  # too quick for us to see it run
+            JobStatus.FAILED,
+            JobStatus.CANCELLED,
+        }
+    ),
+    JobStatus.RUNNING: frozenset(
+        {
+            JobStatus.SUCCEEDED,
+            JobStatus.FAILED,
+            JobStatus.CANCELLED,
+            JobStatus.QUEUED,  # a new attempt, as above
+        }
+    ),
+}
+
+FINAL = tuple(status for status in JobStatus if status not in MOVES)
+ACTIVE = (JobStatus.STARTING, JobStatus.RUNNING)  # what holds capacity
+
+
+class Reason(StrEnum):
+    """Why a job stands where it stands: a closed list, each shown with a sentence."""
+
+    # waiting
+    FETCHING_CODE = "FetchingCode"
+    PENDING_EVALUATION = "PendingEvaluation"
+    WAITING_FOR_CAPACITY = "WaitingForCapacity"
+    WAITING_FOR_QUOTA = "WaitingForQuota"
+    WAITING_FOR_USER_LIMIT = "WaitingForUserLimit"
+    WAITING_BEHIND = "WaitingBehind"  # would delay the start of a larger job ahead
+    WAITING_FOR_CLUSTER = "WaitingForCluster"  # no word from the cluster lately, so nothing is started there
+    NEVER_FITS = "NeverFits"
+    HELD = "Held"
+    # on its way
+    ADMITTED = "Admitted"
+    SETTING_UP = "SettingUp"
+    # how an attempt ended
+    COMPLETED = "Completed"
+    NON_ZERO_EXIT = "NonZeroExit"
+    KILLED_BY_SIGNAL = "KilledBySignal"
+    OUT_OF_MEMORY = "OutOfMemory"
+    TIME_LIMIT = "TimeLimit"
+    SETUP_FAILED = "SetupFailed"
+    COMMAND_NOT_FOUND = "CommandNotFound"
+    CODE_NOT_FETCHED = "CodeNotFetched"
+    REFUSED_BY_CLUSTER = "RefusedByCluster"
+    IMAGE_NOT_FOUND = "ImageNotFound"
+    START_TIMEOUT = "StartTimeout"
+    STOPPED = "Stopped"
+    PREEMPTED = "Preempted"
+    DISRUPTION = "Disruption"
+    NODE_LOST = "NodeLost"
+    OUTCOME_UNKNOWN = "OutcomeUnknown"
+    RETRIED = "Retried"
+
+
+# Ends that are the platform's doing: a new attempt, not charged to the user's retries.
+NOT_CHARGED = frozenset({Reason.PREEMPTED, Reason.DISRUPTION, Reason.NODE_LOST, Reason.START_TIMEOUT, Reason.HELD})
+
+
+def check_move(old: str, new: str) -> None:
+    """Raise WrongState unless a job may go from `old` to `new`."""
+    if JobStatus(new) not in MOVES.get(JobStatus(old), frozenset()):
+        raise WrongState(f"A {old} job cannot become {new}.")
