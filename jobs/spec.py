@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,3 +74,22 @@ class JobSpec:
     stop_grace: int = 30
     notify: tuple[str, ...] = ()
     tags: tuple[str, ...] = ()
+
+
+def spec_from_dict(data: dict) -> JobSpec:  # type: ignore[type-arg]
+    """Read back what `spec_to_dict` wrote; raises KeyError or TypeError on anything else."""
+    return JobSpec(
+        **{
+            **data,
+            "code": CodeSource(**data["code"]),
+            "secrets": tuple(SecretRef(**secret) for secret in data["secrets"]),
+            "resources": Resources(**data["resources"]),
+            "volumes": tuple(Volume(**volume) for volume in data["volumes"]),
+            "notify": tuple(data["notify"]),
+            "tags": tuple(data["tags"]),
+        }
+    )
+
+
+def spec_to_dict(spec: JobSpec) -> dict:  # type: ignore[type-arg]
+    return asdict(spec)

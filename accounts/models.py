@@ -1,0 +1,137 @@
+"""People, namespaces, who has which role where, tokens, and the audit trail."""
+
+from __future__ import annotations
+
+import uuid
+from typing import Any
+
+from django.contrib.auth.base_user import AbstractBaseUser, BaseUserManager
+from django.db import models
+from django.utils.translation import gettext_lazy as _
+from knox.models import AbstractAuthToken
+
+from accounts.roles import Role, SiteRole
+
+
+def local_subject() -> str:
+    """The identity of a person who comes from no directory."""
+    return f"local:{uuid.uuid4()}"
+
+
+class UserManager(BaseUserManager["User"]):
+    def create_user(self, username: str, password: str | None = None, **fields: Any) -> User:
+        user = self.model(username=username, **fields)
+        user.set_password(password)
+        user.save()
+        return user
+
+
+class User(AbstractBaseUser):
+    """A person. `subject` is the identity and never changes; the user name is only a label."""
+
+    subject = models.CharField(max_length=200, unique=True, default=local_subject, editable=False)
+    username = models.CharField(max_length=150, unique=True, help_text=_("What the person types to sign in."))
+    display_name = models.CharField(max_length=200, blank=True)
+    email = models.EmailField(blank=True)
+    source = models.CharField(max_length=20, default="local", help_text=_("Where the account comes from: local, ldap."))
+    site_role = models.CharField(
+        max_length=10, blank=True, default="", choices=[(role.value, role.value) for role in SiteRole]
+    )
+    is_active = models.BooleanField(default=True)
+    uid_number = models.PositiveIntegerField(null=True, blank=True, help_text=_("uidNumber of the directory."))
+    gid_number = models.PositiveIntegerField(null=True, blank=True)
+    supplementary_gids = models.JSONField(default=list, blank=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    USERNAME_FIELD = "username"
+    REQUIRED_FIELDS: list[str] = []
+    objects = UserManager()
+
+    def __str__(self) -> str:
+        return self.username
+
+    @property
+    def is_site_admin(self) -> bool:
+        return self.site_role == SiteRole.ADMIN
+
+    @property
+    def sees_everything(self) -> bool:
+        return self.site_role in (SiteRole.ADMIN, SiteRole.AUDITOR)
+
+
+class Namespace(models.Model):
+    """A Kubernetes namespace and its queue: one person's own, or a project's."""
+
+    slug = models.SlugField(max_length=63, unique=True, help_text=_("The name in URLs and job documents."))
+    kubernetes_name = models.CharField(max_length=63, unique=True, help_text=_("Given once, never used for another."))
+    kind = models.CharField(max_length=10, choices=[("personal", _("personal")), ("project", _("project"))])
+    owner = models.OneToOneField(
+        User, null=True, blank=True, on_delete=models.PROTECT, related_name="personal_namespace"
+    )
+    description = models.CharField(max_length=200, blank=True)
+    gpu_limit = models.PositiveIntegerField(
+        null=True, blank=True, help_text=_("GPUs the namespace may use at one time; empty means no limit.")
+    )
+    cpu_limit_millis = models.PositiveIntegerField(null=True, blank=True, help_text=_("The same for CPU, in m."))
+    memory_limit_bytes = models.PositiveBigIntegerField(null=True, blank=True, help_text=_("The same for memory."))
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        ordering = ("slug",)
+
+    def __str__(self) -> str:
+        return self.slug
+
+
+class Membership(models.Model):
+    """A person's role in a namespace, and where it comes from."""
+
+    user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="memberships")
+    namespace = models.ForeignKey(Namespace, on_delete=models.CASCADE, related_name="memberships")
+    role = models.CharField(max_length=10, choices=[(role.value, role.value) for role in Role])
+    source = models.CharField(
+        max_length=100, default="manual", help_text=_("`manual`, or the directory group that gave it.")
+    )
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=("user", "namespace", "source"), name="one_role_per_user_namespace_source")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.user} is {self.role} of {self.namespace}"
+
+
+class ApiToken(AbstractAuthToken):
+    """A personal token `th_…`: only its digest is kept."""
+
+    SCOPES = (("read", _("read")), ("submit", _("read and submit")), ("admin", _("everything I may do")))
+    name = models.CharField(max_length=100, blank=True, help_text=_("To tell your tokens apart."))
+    scope = models.CharField(max_length=10, choices=SCOPES, default="read")
+    last_used_at = models.DateTimeField(null=True, blank=True)
+    last_used_from = models.GenericIPAddressField(null=True, blank=True)
+
+    def __str__(self) -> str:
+        return f"{self.token_key}… of {self.user}"
+
+
+class AuditEvent(models.Model):
+    """Who did what to what, from where. Rows are never changed or deleted: a trigger of the database sees to it."""
+
+    at = models.DateTimeField(auto_now_add=True, db_index=True)
+    actor = models.CharField(max_length=150, help_text=_("The user name then; empty for the portal itself."))
+    actor_subject = models.CharField(max_length=200, blank=True)
+    action = models.CharField(max_length=60, help_text=_("noun.verb, such as job.submit."))
+    target = models.CharField(max_length=200, blank=True)
+    namespace = models.CharField(max_length=63, blank=True, db_index=True)
+    before = models.JSONField(null=True, blank=True)
+    after = models.JSONField(null=True, blank=True)
+    address = models.GenericIPAddressField(null=True, blank=True)
+    via = models.CharField(max_length=20, blank=True, help_text=_("page, api, cli or system."))
+
+    class Meta:
+        ordering = ("-at", "-id")
+
+    def __str__(self) -> str:
+        return f"{self.actor} {self.action} {self.target}"

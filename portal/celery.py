@@ -1,0 +1,40 @@
+"""The Celery app and every schedule of the portal, on one page."""
+
+from __future__ import annotations
+
+import os
+
+from celery import Celery
+from celery.signals import worker_ready
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "portal.settings.dev")
+
+app = Celery("trainhall")
+app.config_from_object("django.conf:settings", namespace="CELERY")
+app.conf.update(
+    task_ignore_result=True,
+    # a message is only a wake-up call: losing one, or getting it twice, changes nothing but latency
+    task_acks_late=False,
+    worker_prefetch_multiplier=1,
+    worker_hijack_root_logger=False,
+    broker_connection_retry_on_startup=True,
+    broker_connection_max_retries=None,
+    broker_transport_options={"visibility_timeout": 3600, "socket_timeout": 10, "socket_connect_timeout": 5},
+    task_publish_retry=False,  # a request never waits for the broker; the scan finds the work
+    beat_schedule_filename=os.path.join(os.environ.get("TRAINHALL_DATA_DIR", "var"), "beat-schedule"),
+    beat_schedule={
+        "dispatch what waits": {"task": "jobs.tasks.dispatch_waiting", "schedule": 10.0},
+        "repair what a crash left": {"task": "jobs.tasks.reconcile_attempts", "schedule": 10.0},
+        "fetch code from git": {"task": "jobs.tasks.fetch_waiting_code", "schedule": 15.0},
+        "seal points": {"task": "metrics.tasks.seal_points", "schedule": 5.0},
+        "clear expired tokens and sessions": {"task": "portal.tasks.clear_expired", "schedule": 3600.0},
+    },
+)
+app.autodiscover_tasks()
+
+
+@worker_ready.connect
+def look_at_once(**_: object) -> None:
+    """A worker that comes up scans the database instead of waiting for the next beat."""
+    for name in ("jobs.tasks.dispatch_waiting", "jobs.tasks.reconcile_attempts", "jobs.tasks.fetch_waiting_code"):
+        app.send_task(name)
