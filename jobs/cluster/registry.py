@@ -1,0 +1,35 @@
+"""Which cluster a name means."""
+
+from __future__ import annotations
+
+import os
+import sys
+from functools import cache
+
+from django.conf import settings
+
+from jobs.cluster.local.cluster import LocalCluster
+from jobs.cluster.port import Cluster
+from jobs.exceptions import ClusterUnavailable
+
+LOCAL = "local"
+
+
+@cache
+def _local(root: str, gpus: int) -> LocalCluster:
+    return LocalCluster(
+        LOCAL,
+        settings.TRAINHALL_DATA_DIR / "cluster",
+        gpus=gpus,
+        python=sys.executable,
+        sdk_path=str(settings.BASE_DIR / "sdk"),
+        cpu_count=os.cpu_count() or 1,
+        memory_bytes=os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
+    )
+
+
+def connect(name: str) -> Cluster:
+    """The cluster of that name. Raise ClusterUnavailable if this portal has no way to it."""
+    if name == LOCAL and settings.TRAINHALL_CLUSTERS == LOCAL:
+        return _local(str(settings.TRAINHALL_DATA_DIR), settings.TRAINHALL_LOCAL_GPUS)
+    raise ClusterUnavailable(f"This portal is not connected to a cluster named {name!r} (TRAINHALL_CLUSTERS).")
