@@ -1,0 +1,92 @@
+"""Who may do what where: the questions every page, API and socket asks before it looks at anything.
+
+Membership rows are the only source, also for a person's own namespace. What a role may do is the table in `roles`.
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+from django.contrib.auth.models import AnonymousUser
+from django.core.exceptions import PermissionDenied
+from django.db.models import QuerySet
+from django.http import Http404
+from django.utils.translation import gettext as _
+
+from accounts.models import Membership, Namespace, User
+from accounts.roles import NEEDS, RANK, Role, Verb, allows
+
+Person: TypeAlias = User | AnonymousUser
+
+
+def _highest(roles: list[str]) -> Role | None:
+    return max((Role(role) for role in roles), key=RANK.__getitem__, default=None)
+
+
+def _known(user: Person) -> bool:
+    return isinstance(user, User) and user.is_active
+
+
+def visible_namespace_ids(user: Person) -> frozenset[int] | None:
+    """Primary keys of the namespaces this person may look into; None means all of them, also those made later."""
+    if not _known(user):
+        return frozenset()
+    assert isinstance(user, User)
+    if user.sees_everything:
+        return None
+    return frozenset(Membership.objects.filter(user=user).values_list("namespace_id", flat=True))
+
+
+def role_in(user: Person, namespace: Namespace) -> Role | None:
+    """The highest role of all sources, without the site role; None for a stranger."""
+    if not _known(user):
+        return None
+    return _highest(
+        list(Membership.objects.filter(user_id=user.pk, namespace=namespace).values_list("role", flat=True))
+    )
+
+
+def roles_of(user: Person) -> dict[int, Role]:
+    """Each namespace's primary key with the highest role there: one query for a whole list."""
+    if not _known(user):
+        return {}
+    found: dict[int, list[str]] = {}
+    for namespace_id, role in Membership.objects.filter(user_id=user.pk).values_list("namespace_id", "role"):
+        found.setdefault(namespace_id, []).append(role)
+    return {namespace_id: role for namespace_id, roles in found.items() if (role := _highest(roles))}
+
+
+def may(user: Person, verb: Verb, namespace: Namespace, *, owns: bool = False) -> bool:
+    """May this person do it there? For the two verbs of change, `owns` says whose job it is, whichever was asked for."""
+    if not _known(user):
+        return False
+    assert isinstance(user, User)
+    if verb in (Verb.CHANGE_OWN, Verb.CHANGE_ANY):
+        verb = Verb.CHANGE_OWN if owns else Verb.CHANGE_ANY
+    if allows(verb=verb, role=None, site_role=user.site_role):
+        return True
+    return allows(verb=verb, role=role_in(user, namespace))
+
+
+def namespaces_for(user: Person, verb: Verb = Verb.VIEW) -> QuerySet[Namespace]:
+    """The namespaces where this person may do it."""
+    if not _known(user):
+        return Namespace.objects.none()
+    assert isinstance(user, User)
+    if allows(verb=verb, role=None, site_role=user.site_role):
+        return Namespace.objects.all()
+    enough = [role for role, rank in RANK.items() if rank >= RANK[NEEDS[verb]]]
+    return Namespace.objects.filter(pk__in=Membership.objects.filter(user=user, role__in=enough).values("namespace_id"))
+
+
+def get_namespace(user: Person, slug: str, verb: Verb = Verb.VIEW) -> Namespace:
+    """Raise Http404 where the person may not even look, PermissionDenied where the role is too low for `verb`."""
+    # NUL cannot reach PostgreSQL, and no slug holds it
+    namespace = namespaces_for(user, Verb.VIEW).filter(slug=slug.replace("\0", "\ufffd")).first()
+    if namespace is None:
+        raise Http404
+    if verb is not Verb.VIEW and not namespaces_for(user, verb).filter(pk=namespace.pk).exists():
+        raise PermissionDenied(
+            _("This needs the role %(role)s in %(namespace)s.") % {"role": NEEDS[verb], "namespace": namespace.slug}
+        )
+    return namespace
