@@ -1,0 +1,113 @@
+"""Making people and projects: whoever exists has a namespace of their own, from the same transaction on."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Mapping
+
+from django.db import connection, transaction
+from django.utils.translation import gettext as _
+
+from accounts import audit, namespaces
+from accounts.models import Membership, Namespace, User
+from accounts.roles import Role, SiteRole
+
+PERSONAL = "personal"  # source of the membership that makes a namespace somebody's own
+
+
+class NameRefused(ValueError):
+    """The name cannot be given; the words say why."""
+
+
+def check_username(username: str) -> None:
+    """Raise NameRefused for a name that is no name, or that people could take for another account's."""
+    if (
+        unicodedata.normalize("NFKC", username) != username
+        or not username.isprintable()
+        or username != username.strip()
+    ):
+        raise NameRefused(_("A user name holds no spaces at its ends, no invisible and no full-width characters."))
+    if not 1 <= len(username) <= 150:
+        raise NameRefused(_("A user name has 1 to 150 characters."))
+    wanted = namespaces.spelling(username)
+    for other in User.objects.values_list("username", flat=True).iterator():
+        if namespaces.spelling(other) == wanted:
+            raise NameRefused(_("The user name looks like %(other)s, which exists.") % {"other": other})
+
+
+@transaction.atomic
+def ensure_person(
+    username: str, *, password: str | None = None, display_name: str = "", site_role: str = SiteRole.NONE
+) -> User:
+    """The person of this name, made with a personal namespace if there is none. One who exists is left as they are."""
+    if person := User.objects.filter(username=username).first():
+        return person
+    _one_at_a_time()
+    if person := User.objects.filter(username=username).first():
+        return person
+    check_username(username)
+    person = User.objects.create_user(
+        username, password, display_name=display_name or username, site_role=SiteRole(site_role)
+    )
+    audit.record(None, "user.create", target=username, after={"site_role": str(site_role), "source": person.source})
+    give_personal_namespace(person)
+    return person
+
+
+@transaction.atomic
+def give_personal_namespace(person: User) -> Namespace:
+    """The person's own namespace, which they lead. A new person never gets one that was another's."""
+    if own := Namespace.objects.filter(owner=person).first():
+        return own
+    _one_at_a_time()
+    own = _create_namespace("personal", person.username, person.subject, owner=person)
+    _give_role(person, own, Role.LEAD, source=PERSONAL)
+    return own
+
+
+@transaction.atomic
+def ensure_project(slug: str, *, members: Mapping[str, str], description: str = "") -> Namespace:
+    """The project of this name with at least these roles; a role that an admin has changed since stays as it is."""
+    project = Namespace.objects.filter(slug=slug).first()
+    if project is None:
+        _one_at_a_time()
+        if not namespaces.is_clean(slug):
+            raise NameRefused(_("A project's name has 1 to 40 of a-z, 0-9 and -."))
+        project = _create_namespace("project", slug, f"project:{slug}", description=description)
+    elif project.kind != "project":
+        raise NameRefused(_("%(slug)s is somebody's own namespace.") % {"slug": slug})
+    people = User.objects.in_bulk(list(members), field_name="username")
+    for username, role in members.items():
+        _give_role(people[username], project, Role(role))
+    return project
+
+
+def _create_namespace(
+    kind: str, name: str, subject: str, *, owner: User | None = None, description: str = ""
+) -> Namespace:
+    slugs, given = set(), set()
+    for slug, kubernetes_name in Namespace.objects.values_list("slug", "kubernetes_name"):
+        slugs.add(slug)
+        given.add(kubernetes_name)
+    return Namespace.objects.create(
+        slug=namespaces.slug(name, subject, slugs),
+        kubernetes_name=namespaces.kubernetes_name(kind, name, subject, given),
+        kind=kind,
+        owner=owner,
+        description=description,
+    )
+
+
+def _give_role(person: User, namespace: Namespace, role: Role, *, source: str = "manual") -> None:
+    _membership, is_new = Membership.objects.get_or_create(
+        user=person, namespace=namespace, source=source, defaults={"role": role}
+    )
+    if is_new:
+        after = {"role": str(role), "source": source}
+        audit.record(None, "membership.create", target=person.username, namespace=namespace.slug, after=after)
+
+
+def _one_at_a_time() -> None:
+    """Names are chosen by looking at those that are given: two who look at once would choose the same."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_xact_lock(hashtext('accounts.people'))")
