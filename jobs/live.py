@@ -42,5 +42,5 @@ def wake(task: str) -> None:
 def _wake(task: str) -> None:
     try:
         current_app.send_task(task, ignore_result=True, retry=False)
-    except Exception as error:  # noqa: BLE001 - kombu raises its own, redis' and socket errors; the scan finds the work
+    except Exception as error:
         logger.warning("%s could not be woken, the next scan does it: %s", task, error)

@@ -8,7 +8,6 @@ from django.db import models
 
 if TYPE_CHECKING:
     from accounts.models import User
-    from jobs.models import Job
 
 
 class JobQuerySet(models.QuerySet["Job"]):

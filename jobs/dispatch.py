@@ -1,0 +1,219 @@
+"""From waiting to launched: one dispatcher at a time admits, then each attempt is created and released on its cluster.
+
+Ending an attempt before its time is here too: the same objects, the other way.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+
+from django.conf import settings
+from django.db import connection, transaction
+from django.utils import timezone
+
+from jobs import credentials, faults, lifecycle
+from jobs.cluster.manifests import Rendering, render
+from jobs.cluster.observed import Observed
+from jobs.cluster.port import ObjectRef, Objects, Person
+from jobs.cluster.registry import connect
+from jobs.exceptions import ClusterForbids, ClusterRefuses, ClusterUnavailable, ObjectDiffers, ObjectGone
+from jobs.models import Attempt, Job
+from jobs.parsing import fill_in
+from jobs.queue import plan
+from jobs.snapshot import take_snapshot
+from jobs.states import JobStatus, Reason
+
+DISPATCH_LOCK = 0x7261696E  # any number, the same in every process
+EXPLAINED_PER_PASS = 1000  # rows whose sentence is rewritten in one transaction; the next pass does the rest
+logger = logging.getLogger(__name__)
+
+
+def admit_waiting() -> list[int]:
+    """One pass of the dispatcher over every cluster; the ids of the attempts to launch."""
+    with transaction.atomic():
+        with connection.cursor() as cursor:
+            cursor.execute("SET LOCAL lock_timeout = '10s'")
+            # blocking, and of the transaction: a session lock would stay behind on a pooled connection
+            cursor.execute("SELECT pg_advisory_xact_lock(%s)", [DISPATCH_LOCK])
+        # READ COMMITTED: what is read after the lock is what the last dispatcher left
+        admitted: list[int] = []
+        for cluster_name, snapshot, jobs in take_snapshot():
+            decided = plan(snapshot, timezone.now())
+            for admission in decided.admissions:
+                attempt = lifecycle.admit(jobs[admission.job_id], admission.nodes)
+                if attempt:
+                    admitted.append(attempt.pk)
+            stale = [wait for wait in decided.waits if _differs(jobs[wait.job_id], wait.code, wait.text)]
+            for wait in stale[:EXPLAINED_PER_PASS]:
+                lifecycle.explain(jobs[wait.job_id], wait.code, wait.text)
+            if decided.admissions:
+                logger.info("%s: admitted %d, %d wait", cluster_name, len(decided.admissions), len(decided.waits))
+        faults.point("dispatch.before_commit")
+    faults.point("dispatch.after_commit")
+    return admitted
+
+
+def _differs(job: Job, code: str, text: str) -> bool:
+    return (job.reason_code, job.reason) != (code, text)
+
+
+@contextmanager
+def _only_one(attempt_id: int) -> Iterator[Attempt | None]:
+    """The attempt, locked for this transaction: launch and stop of one attempt never overlap.
+
+    So a stop that finds no object knows that no create is in flight (the lock of a killed process is gone with it).
+    """
+    with transaction.atomic():
+        yield (
+            Attempt.objects.select_for_update(of=("self",))
+            .select_related("job__namespace", "job__owner", "job__code")
+            .filter(pk=attempt_id)
+            .first()
+        )
+
+
+def launch(attempt_id: int) -> None:
+    """Create an admitted attempt's objects and release them. Safe to repeat, whatever a crash left."""
+    with _only_one(attempt_id) as attempt:
+        if attempt is None or attempt.ended_at or attempt.released_at:
+            return
+        if attempt.stop_code:
+            _stop(attempt)
+        else:
+            _launch(attempt)
+
+
+def _launch(attempt: Attempt) -> None:
+    job = attempt.job
+    try:
+        port = connect(attempt.cluster_id)
+        port.ensure_namespace(attempt.kubernetes_namespace, {"app.kubernetes.io/managed-by": "trainhall"})
+        objects = objects_of(attempt)
+        faults.point("launch.before_create")
+        uid = port.create(objects, person=person_of(job))
+        faults.point("launch.after_create")
+        if not attempt.uid:
+            attempt.uid, attempt.created_on_cluster_at = uid, timezone.now()
+            attempt.save(update_fields=["uid", "created_on_cluster_at"])
+        elif attempt.uid != uid:
+            raise ObjectDiffers(f"{attempt.object_name} is not the object that was created before.")
+        port.release(reference(attempt))
+        faults.point("launch.after_release")
+        attempt.released_at = timezone.now()
+        attempt.save(update_fields=["released_at"])
+        lifecycle.explain(job, Reason.SETTING_UP, "Its pods are starting.")
+    except ClusterUnavailable as error:
+        logger.warning("%s is not launched yet: %s", attempt, error)
+        lifecycle.explain(job, Reason.WAITING_FOR_CLUSTER, f"{error} Tried again by itself.")
+    except ClusterForbids as error:
+        # nothing exists; the wish of the owner stays, and a person with the right may release it
+        _give_up(attempt, Reason.HELD, f"The cluster forbids it: {error}", hold=True)
+    except (ClusterRefuses, ObjectDiffers, ObjectGone) as error:
+        _give_up(attempt, Reason.REFUSED_BY_CLUSTER, f"The cluster refuses it: {error}", hold=False)
+
+
+def _give_up(attempt: Attempt, code: Reason, text: str, *, hold: bool) -> None:
+    lifecycle.end_attempt(attempt, code=code, reason=text, exit_code=None)
+    job = attempt.job
+    if hold:
+        lifecycle.move(job, JobStatus.QUEUED, code=code, reason=text, held_by=job.owner, queued_at=timezone.now())
+    else:
+        lifecycle.move(job, JobStatus.FAILED, code=code, reason=text, finished_at=timezone.now())
+
+
+def stop(attempt_id: int) -> None:
+    """Take the next step of ending an attempt, and return: waiting for the grace is the watcher's work."""
+    with _only_one(attempt_id) as attempt:
+        if attempt is None or attempt.ended_at or not attempt.stop_code:
+            return
+        try:
+            _stop(attempt)
+        except ClusterUnavailable as error:
+            logger.warning("%s is not stopped yet: %s", attempt, error)
+
+
+def _stop(attempt: Attempt) -> None:
+    job, port, ref = attempt.job, connect(attempt.cluster_id), reference(attempt)
+    by_person = attempt.stop_code in (Reason.STOPPED, Reason.HELD)
+    person = person_of(job) if by_person else None
+    if not attempt.released_at:
+        # nothing of the user's has run; a create that crashed may have left the object, whose uid we then never read
+        port.delete(ref, person=person)
+        now = timezone.now()
+        Attempt.objects.filter(pk=attempt.pk).update(deleted_at=now)
+        lifecycle.settle(job, attempt, never_started(attempt))
+        return
+    if job.stop_now_at:
+        port.kill(ref, person=person)
+    elif attempt.stop_requested_at is None:
+        port.delete(ref, person=person, dry_run=True)  # the cluster's own rights decide whether one may
+        port.suspend(ref)
+    if attempt.stop_requested_at is None:
+        attempt.stop_requested_at = timezone.now()
+        grace = 0 if job.stop_now_at else job.parsed.stop_grace
+        attempt.stop_deadline = attempt.stop_requested_at + timedelta(seconds=grace)
+        attempt.save(update_fields=["stop_requested_at", "stop_deadline"])
+        lifecycle.write(job)  # viewers see the countdown
+
+
+def delete_objects(attempt: Attempt) -> bool:
+    """Remove what an attempt that is over left on its cluster; True once it is gone."""
+    try:
+        connect(attempt.cluster_id).delete(reference(attempt), person=None)
+    except ClusterUnavailable as error:
+        logger.warning("%s is not removed yet: %s", attempt, error)
+        return False
+    return bool(Attempt.objects.filter(pk=attempt.pk, deleted_at=None).update(deleted_at=timezone.now()))
+
+
+def never_started(attempt: Attempt) -> Observed:
+    return Observed.ended_without_running(Reason(attempt.stop_code), "Ended before anything of it ran.")
+
+
+def reference(attempt: Attempt) -> ObjectRef:
+    return ObjectRef(namespace=attempt.kubernetes_namespace, name=attempt.object_name, uid=attempt.uid)
+
+
+def person_of(job: Job) -> Person:
+    return Person(username=job.owner.username)
+
+
+def objects_of(attempt: Attempt) -> Objects:
+    """All that goes to the cluster for one attempt; the same whenever it is asked, so a launch can be repeated."""
+    job = attempt.job
+    spec = job.parsed
+    secrets = {secret.name: credentials.decrypt(secret.ciphertext) for secret in job.secrets.all()}
+    code_url = ""
+    if job.code:
+        query = credentials.sign_code(job.code.sha256, job.pk, attempt.number)
+        code_url = f"{settings.TRAINHALL_INTERNAL_URL}/code/{job.code.sha256}/?{query}"
+    return render(
+        Rendering(
+            spec=spec,
+            job_id=job.pk,
+            attempt=attempt.number,
+            instance=settings.TRAINHALL_INSTANCE,
+            kubernetes_namespace=attempt.kubernetes_namespace,
+            username=job.owner.username,
+            internal_url=settings.TRAINHALL_INTERNAL_URL,
+            token=credentials.attempt_token(job.pk, attempt.number),
+            code_url=code_url,
+            code_sha256=job.code.sha256 if job.code else "",
+            secret_env=secrets,
+            helper_image=settings.TRAINHALL_HELPER_IMAGE,
+            resume_from="",
+            argv=["/bin/sh", "-c", fill_in(spec.command, spec.parameters)],
+            identity=_identity(job),
+            launcher=spec.launcher,
+        )
+    )
+
+
+def _identity(job: Job) -> tuple[int, int, tuple[int, ...]] | None:
+    owner = job.owner
+    if owner.uid_number is None or owner.gid_number is None:
+        return None
+    return owner.uid_number, owner.gid_number, tuple(owner.supplementary_gids)

@@ -1,0 +1,279 @@
+"""The one place that changes Job.status.
+
+Every write to a job is a compare-and-set on its version, in one transaction with its JobEvent and the ledger. Who loses looks
+at the job again instead of insisting.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db import transaction
+from django.db.models import F
+from django.utils import timezone
+
+from accounts.models import User
+from jobs import faults, live
+from jobs.cluster.observed import Observed
+from jobs.models import Attempt, Job, JobEvent, JobSecret, UsageInterval, Worker
+from jobs.states import FINAL, NOT_CHARGED, JobStatus, Reason, check_move
+
+BACKOFF_FIRST = timedelta(seconds=10)
+BACKOFF_LAST = timedelta(minutes=10)
+# a failure that another try cannot mend: bad arguments, configuration, data (sysexits.h), or code that is not there
+PERMANENT_EXITS = frozenset({2, 64, 65, 66, 78})
+CHECKPOINTED_EXIT = 75  # EX_TEMPFAIL: "saved, run me again"
+
+
+def write(job: Job, **fields: Any) -> bool:
+    """Write fields of a job, once. False if somebody else wrote it since it was read."""
+    written = Job.objects.filter(pk=job.pk, version=job.version).update(version=F("version") + 1, **fields)
+    if not written:
+        return False
+    job.version += 1
+    for name, value in fields.items():
+        setattr(job, name, value)
+    live.publish(f"job/{job.pk}", job.version, namespace_id=job.namespace_id)
+    return True
+
+
+def move(job: Job, new: str, *, code: str = "", reason: str = "", actor: str = "", **fields: Any) -> bool:
+    """Move a job to a new status, once.
+
+    Return False if another process moved it first: the caller's picture of the job is stale, and it should look again
+    rather than insist.
+    """
+    old = job.status
+    check_move(old, new)
+    with transaction.atomic():
+        if not write(job, status=new, reason_code=code, reason=reason, **fields):
+            return False
+        record(job, old=old, new=new, code=code, reason=reason, actor=actor)
+        if new in FINAL:
+            JobSecret.objects.filter(job=job).delete()
+        faults.point("move.before_commit")
+    return True
+
+
+def record(
+    job: Job, *, kind: str = "move", old: str = "", new: str = "", code: str = "", reason: str = "", actor: str = ""
+) -> None:
+    JobEvent.objects.create(
+        job=job,
+        kind=kind,
+        attempt=job.attempt_number,
+        old=old,
+        new=new,
+        reason_code=code,
+        reason=reason,
+        actor=actor,
+    )
+
+
+def explain(job: Job, code: str, reason: str) -> bool:
+    """Say why a job stands where it stands, without moving it; an event only when the kind of reason changes."""
+    if (job.reason_code, job.reason) == (code, reason):
+        return True
+    with transaction.atomic():
+        changed = job.reason_code != code
+        if not write(job, reason_code=code, reason=reason):
+            return False
+        if changed:
+            record(job, kind="cluster" if job.status != JobStatus.QUEUED else "intent", code=code, reason=reason)
+    return True
+
+
+def admit(job: Job, nodes: Sequence[str]) -> Attempt | None:
+    """queued -> starting: attempt N, its workers and their open usage intervals, in the dispatcher's transaction."""
+    now = timezone.now()
+    number = job.attempt_number + 1
+    waited = job.waited_seconds + (now - job.queued_at).total_seconds()
+    text = f"Admitted on {', '.join(dict.fromkeys(nodes))}; its pods are being made."
+    with transaction.atomic():
+        if not move(
+            job,
+            JobStatus.STARTING,
+            code=Reason.ADMITTED,
+            reason=text,
+            attempt_number=number,
+            waited_seconds=waited,
+            exit_code=None,
+            not_before=None,
+        ):
+            return None
+        attempt = Attempt.objects.create(
+            job=job,
+            number=number,
+            cluster_id=job.cluster_id,
+            kubernetes_namespace=job.namespace.kubernetes_name,
+            object_name=f"j-{job.pk}-{number}",
+            placement=list(nodes),
+            admitted_at=now,
+        )
+        workers = Worker.objects.bulk_create(
+            Worker(attempt=attempt, index=index, node=node) for index, node in enumerate(nodes)
+        )
+        UsageInterval.objects.bulk_create(
+            UsageInterval(
+                worker=worker,
+                namespace_id=job.namespace_id,
+                owner_id=job.owner_id,
+                priority=job.priority_id,
+                gpus=job.gpus,
+                gpu_type=job.gpu_type,
+                cpu_millis=job.cpu_millis,
+                memory_bytes=job.memory_bytes,
+                started_at=now,
+            )
+            for worker in workers
+        )
+    return attempt
+
+
+def mark_running(job: Job, attempt: Attempt, *, reason: str = "") -> bool:
+    now = timezone.now()
+    with transaction.atomic():
+        if not move(job, JobStatus.RUNNING, reason=reason, started_at=job.started_at or now):
+            return False
+        Attempt.objects.filter(pk=attempt.pk, started_at=None).update(started_at=now)
+    return True
+
+
+def request_cancel(job: Job, *, actor: User, note: str = "", at_once: bool = False) -> bool:
+    """Store the wish to stop. A job with nothing on the cluster is cancelled here; for others the tasks go on."""
+    now = timezone.now()
+    fields: dict[str, Any] = {"cancel_requested_at": job.cancel_requested_at or now, "cancel_requested_by": actor}
+    if note or not job.cancel_note:
+        fields["cancel_note"] = note[:500]
+    if at_once:
+        fields["stop_now_at"] = job.stop_now_at or now
+    text = f"Stopped by {actor.username}." + (f" {note}" if note else "")
+    with transaction.atomic():
+        if job.status == JobStatus.QUEUED:
+            return move(
+                job,
+                JobStatus.CANCELLED,
+                code=Reason.STOPPED,
+                reason=text,
+                actor=actor.username,
+                finished_at=now,
+                **fields,
+            )
+        if not write(job, **fields):
+            return False
+        Attempt.objects.filter(job=job, number=job.attempt_number, ended_at=None, stop_code="").update(
+            stop_code=Reason.STOPPED
+        )
+        record(job, kind="intent", code=Reason.STOPPED, reason=text, actor=actor.username)
+    return True
+
+
+def hold(job: Job, *, actor: User) -> bool:
+    """Keep a job from starting; a running one is stopped and waits as queued and held."""
+    with transaction.atomic():
+        if not write(job, held_by=actor):
+            return False
+        text = f"Held by {actor.username}."
+        record(job, kind="intent", code=Reason.HELD, reason=text, actor=actor.username)
+        Attempt.objects.filter(job=job, number=job.attempt_number, ended_at=None, stop_code="").update(
+            stop_code=Reason.HELD
+        )
+        if job.status == JobStatus.QUEUED:
+            explain(job, Reason.HELD, f"Held by {actor.username}: release it to let it start.")
+    return True
+
+
+def release(job: Job, *, actor: User) -> bool:
+    with transaction.atomic():
+        if not write(job, held_by=None):
+            return False
+        record(job, kind="intent", reason=f"Released by {actor.username}.", actor=actor.username)
+        if job.status == JobStatus.QUEUED:
+            explain(job, Reason.PENDING_EVALUATION, "Waits for the dispatcher's next look.")
+    return True
+
+
+def end_attempt(attempt: Attempt, *, code: str, reason: str, exit_code: int | None) -> bool:
+    """Store how an attempt ended and give back what it held; the pods are gone. Once: False if it was stored before."""
+    now = timezone.now()
+    with transaction.atomic():
+        ended = Attempt.objects.filter(pk=attempt.pk, ended_at=None).update(
+            ended_at=now, reason_code=code, reason=reason, exit_code=exit_code
+        )
+        if not ended:
+            return False
+        UsageInterval.objects.filter(worker__attempt=attempt, ended_at=None).update(ended_at=now)
+        attempt.ended_at, attempt.reason_code, attempt.reason, attempt.exit_code = now, code, reason, exit_code
+    return True
+
+
+def settle(job: Job, attempt: Attempt, outcome: Observed) -> bool:
+    """The attempt is over, its pods are gone: store that, return the quota, and move the job where that leads.
+
+    False if the job was written meanwhile; nothing is stored then and the caller looks again.
+    """
+    with transaction.atomic():
+        code, text = outcome.reason or Reason.OUTCOME_UNKNOWN, outcome.text
+        if not end_attempt(attempt, code=code, reason=text, exit_code=outcome.exit_code):
+            attempt.refresh_from_db()
+            code, text = Reason(attempt.reason_code), attempt.reason
+        if job.attempt_number != attempt.number or job.is_final:
+            return True
+        if not _move_on(job, attempt, outcome.status, code, text):
+            transaction.set_rollback(True)
+            return False
+        live.wake("jobs.tasks.dispatch_waiting")
+    return True
+
+
+def _move_on(job: Job, attempt: Attempt, status: JobStatus | None, code: Reason, text: str) -> bool:
+    now = timezone.now()
+    over: dict[str, Any] = {"finished_at": now, "exit_code": attempt.exit_code}
+    if job.cancel_requested_at and status != JobStatus.SUCCEEDED:
+        by = job.cancel_requested_by.username if job.cancel_requested_by else "an admin"
+        return move(job, JobStatus.CANCELLED, code=Reason.STOPPED, reason=_stopped_text(job, attempt, by), **over)
+    if status == JobStatus.SUCCEEDED:
+        return move(job, JobStatus.SUCCEEDED, code=code, reason=text, **over)
+    if attempt.stop_code in NOT_CHARGED:
+        return _queue_again(job, Reason(attempt.stop_code), text)
+    if code in NOT_CHARGED or attempt.exit_code == CHECKPOINTED_EXIT:
+        return _queue_again(job, code, text)
+    if _may_retry(job, code, attempt.exit_code):
+        failures = job.charged_failures + 1
+        wait = min(BACKOFF_LAST, BACKOFF_FIRST * 2 ** (failures - 1))
+        again = f"{text} Tried again, {failures} of {job.spec['retries']}."
+        return _queue_again(job, Reason.RETRIED, again, charged_failures=failures, not_before=now + wait)
+    return move(job, JobStatus.FAILED, code=code, reason=text, **over)
+
+
+def _stopped_text(job: Job, attempt: Attempt, by: str) -> str:
+    note = f" {job.cancel_note}" if job.cancel_note else ""
+    exit_text = f" Exit code {attempt.exit_code}." if attempt.exit_code is not None else ""
+    return f"Stopped by {by}.{note}{exit_text}"
+
+
+def _may_retry(job: Job, code: Reason, exit_code: int | None) -> bool:
+    retriable = code in (Reason.NON_ZERO_EXIT, Reason.KILLED_BY_SIGNAL)
+    return retriable and exit_code not in PERMANENT_EXITS and job.charged_failures < job.spec["retries"]
+
+
+def _queue_again(job: Job, code: Reason, text: str, **fields: Any) -> bool:
+    return move(
+        job,
+        JobStatus.QUEUED,
+        code=code,
+        reason=f"Attempt {job.attempt_number}: {text}",
+        queued_at=timezone.now(),
+        **fields,
+    )
+
+
+def code_is_ready(job: Job, *, archive_id: str, label: str, at: datetime | None = None) -> bool:
+    with transaction.atomic():
+        if not write(job, code_id=archive_id, code_label=label, code_ready_at=at or timezone.now()):
+            return False
+        record(job, kind="code", reason=f"Code fetched: {label}.")
+        live.wake("jobs.tasks.dispatch_waiting")
+    return True

@@ -1,0 +1,119 @@
+"""Reading a job document (DESIGN 12), JSON or YAML, into plain values; nothing is guessed (pure but for ruamel)."""
+
+from __future__ import annotations
+
+import io
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from ruamel.yaml import YAML
+from ruamel.yaml.comments import CommentedMap
+from ruamel.yaml.error import MarkedYAMLError, YAMLError
+from ruamel.yaml.events import AliasEvent, CollectionEndEvent, CollectionStartEvent
+
+from jobs.exceptions import SpecError
+
+MAX_JSON = 24 * 2**20  # bytes; code pasted into the form travels inside
+MAX_YAML = 512 * 2**10  # bytes; YAML is read slowly
+MAX_DEPTH = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A document as sent, and its values; `lines` tells where a dotted field stands (YAML only)."""
+
+    text: str
+    format: str  # json or yaml
+    data: dict[str, Any]
+    lines: dict[str, int]
+
+    def without_values_of_secrets(self) -> str:
+        """The text to keep: verbatim, unless a secret was typed into it, whose value then leaves it."""
+        typed = [entry for entry in _secrets(self.data) if "value" in entry]
+        if not typed:
+            return self.text
+        copy = _load_yaml(self.text) if self.format == "yaml" else json.loads(self.text)
+        for entry in _secrets(copy):
+            if "value" in entry:
+                entry["value"] = ""
+        if self.format == "json":
+            return json.dumps(copy, ensure_ascii=False, indent=2)
+        out = io.StringIO()
+        YAML().dump(copy, out)
+        return out.getvalue()
+
+
+def _secrets(data: Any) -> list[dict[str, Any]]:
+    secrets = data.get("secrets") if isinstance(data, dict) else None
+    return [entry for entry in secrets.values() if isinstance(entry, dict)] if isinstance(secrets, dict) else []
+
+
+def read_document(text: str, *, format: str) -> Document:  # noqa: A002 - the word of DESIGN 12
+    """Decode the text. Raise SpecError with the line where it breaks."""
+    if len(text.encode(errors="surrogatepass")) > (MAX_YAML if format == "yaml" else MAX_JSON):
+        limit = MAX_YAML // 1024 if format == "yaml" else MAX_JSON // 1024
+        raise SpecError(f"The document is larger than {limit} KiB; send the code as an upload and name its sha256.")
+    data = _load_yaml(text) if format == "yaml" else _load_json(text)
+    if not isinstance(data, dict):
+        raise SpecError("A job document is a mapping of fields, such as {namespace: …, runtime: …, command: …}.")
+    lines: dict[str, int] = {}
+    _note_lines(data, "", lines)
+    return Document(text=text, format=format, data=data, lines=lines)
+
+
+def document_of(data: dict[str, Any]) -> Document:
+    """A document made by us, such as from the fields of the form."""
+    return Document(text=json.dumps(data, ensure_ascii=False, indent=2), format="json", data=data, lines={})
+
+
+def _refuse_constant(word: str) -> Any:
+    raise ValueError(f"{word} is not a number a job can use")
+
+
+def _unique_pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in found:
+            raise ValueError(f"the field {key!r} stands there twice")
+        found[key] = value
+    return found
+
+
+def _load_json(text: str) -> Any:
+    try:
+        return json.loads(text, parse_constant=_refuse_constant, object_pairs_hook=_unique_pairs)
+    except json.JSONDecodeError as error:
+        raise SpecError(f"Not valid JSON: {error.msg} at line {error.lineno}, column {error.colno}.") from error
+    except (ValueError, RecursionError) as error:
+        raise SpecError(f"Not a usable JSON document: {str(error)[:200]}.") from error
+
+
+def _load_yaml(text: str) -> Any:
+    depth = 0
+    reader = YAML()
+    reader.allow_duplicate_keys = False
+    try:
+        # a look at the events first: an alias bomb or a deep nest is refused before anything is built
+        for event in YAML(pure=True).parse(text):
+            if isinstance(event, AliasEvent):
+                raise SpecError(f"Line {event.start_mark.line + 1}: anchors and aliases are not used in job documents.")
+            depth += isinstance(event, CollectionStartEvent) - isinstance(event, CollectionEndEvent)
+            if depth > MAX_DEPTH:
+                raise SpecError(f"Line {event.start_mark.line + 1}: nested deeper than {MAX_DEPTH} levels.")
+        return reader.load(text)
+    except MarkedYAMLError as error:
+        mark = error.problem_mark
+        where = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
+        raise SpecError(f"Not valid YAML: {where}{error.problem or error.context}.") from error
+    except (YAMLError, ValueError, RecursionError) as error:
+        raise SpecError(f"Not valid YAML: {str(error)[:200]}.") from error
+
+
+def _note_lines(data: Any, path: str, lines: dict[str, int]) -> None:
+    if not isinstance(data, CommentedMap):
+        return
+    for key, value in data.items():
+        dotted = f"{path}.{key}" if path else str(key)
+        lines[dotted] = data.lc.key(key)[0] + 1
+        _note_lines(value, dotted, lines)

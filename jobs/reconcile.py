@@ -1,0 +1,155 @@
+"""The cluster as it is, brought into the database: nothing is remembered, everything is looked at again."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import asdict
+from threading import Event
+from typing import Any
+
+from django.db import OperationalError, close_old_connections, connection
+from django.utils import timezone
+
+from jobs import dispatch, faults, lifecycle, live
+from jobs.cluster.observed import Observed, WorkerState, free_capacity, observe_attempt
+from jobs.cluster.port import Cluster as Port
+from jobs.cluster.port import Manifest, Observation
+from jobs.exceptions import ClusterUnavailable
+from jobs.logs import LogFollower, Sink
+from jobs.models import Attempt, Cluster, Job, Worker
+from jobs.states import JobStatus, Reason
+
+RELIST_EVERY = 5.0  # seconds; a look at the local cluster is cheap, and the age on the page stays small
+RETRY_AFTER = 2.0
+logger = logging.getLogger(__name__)
+
+
+class Mirror:
+    """Keeps the rows of one cluster's attempts equal to what is there."""
+
+    def __init__(self, name: str, port: Port, *, sink: Sink | None = None) -> None:
+        self.name = name
+        self.port = port
+        self.follower = LogFollower(port, sink)
+        self.seen_at = 0.0
+        self.nodes: list[dict[str, Any]] = []
+
+    def run(self, stop: Event) -> None:
+        """Look again on every change and at least every few seconds; never give up. One last look after `stop`."""
+        while not stop.is_set():
+            try:
+                if self.port.changes(RELIST_EVERY) or time.monotonic() - self.seen_at >= RELIST_EVERY:
+                    self.look()
+            except ClusterUnavailable as error:
+                logger.warning("%s cannot be seen: %s", self.name, error)
+                Cluster.objects.filter(name=self.name).update(error=str(error))
+                stop.wait(RETRY_AFTER)
+            except OperationalError as error:
+                logger.warning("The database does not answer: %s", error)
+                connection.close()
+                stop.wait(RETRY_AFTER)
+            close_old_connections()
+        self.look()
+
+    def look(self) -> None:
+        """One full look: list, then bring every attempt that is not yet cleaned away in line."""
+        # the rows first: an attempt created after this list is not taken for one that vanished
+        attempts = list(
+            Attempt.objects.filter(cluster=self.name, deleted_at=None)
+            .exclude(uid="")
+            .select_related("job__namespace", "job__cancel_requested_by", "job__owner")
+            .prefetch_related("workers")
+        )
+        seen = self.port.observe()
+        self.store_nodes(seen)
+        jobs = {job["metadata"]["uid"]: job for job in seen.jobs}
+        pods: dict[str, list[Manifest]] = defaultdict(list)
+        for pod in seen.pods:
+            for owner in pod["metadata"].get("ownerReferences") or ():
+                pods[owner["uid"]].append(pod)
+        for attempt in attempts:
+            bring_in_line(attempt, jobs.get(attempt.uid), pods[attempt.uid], self.follower)
+
+    def store_nodes(self, seen: Observation) -> None:
+        nodes = [asdict(node) for node in free_capacity(seen.nodes, seen.pods)]
+        now = time.monotonic()
+        if nodes == self.nodes and now - self.seen_at < RELIST_EVERY:
+            return
+        more_room = self.nodes != nodes
+        self.nodes, self.seen_at = nodes, now
+        Cluster.objects.filter(name=self.name).update(seen_at=timezone.now(), nodes=nodes, error="")
+        live.publish("cluster", None)
+        if more_room:
+            live.wake("jobs.tasks.dispatch_waiting")
+
+
+def bring_in_line(attempt: Attempt, manifest: Manifest | None, pods: Sequence[Manifest], follower: LogFollower) -> None:
+    """Everything that one attempt's objects say, written once; questions go from the most final on."""
+    observed = observe_attempt(manifest, pods, deleted=manifest is None)
+    workers = list(attempt.workers.all())
+    if changed := update_workers(workers, observed.workers):
+        Worker.objects.bulk_update(changed, WORKER_FIELDS)
+    if manifest is not None:
+        follower.follow(attempt, workers)
+    job = attempt.job
+    if attempt.ended_at is None:
+        if observed.ended:
+            settle(attempt, observed)
+        elif manifest is None:
+            settle(attempt, vanished())
+        else:
+            show_progress(job, attempt, observed, bool(changed))
+    if attempt.ended_at is not None and observed.ended:
+        # logs were read to their end above, after the pods had ended: now the objects may go
+        dispatch.delete_objects(attempt)
+
+
+def settle(attempt: Attempt, observed: Observed) -> None:
+    faults.point("settle.before")
+    if attempt.stop_code == Reason.STOPPED and attempt.deleted_at is None and not dispatch.delete_objects(attempt):
+        return  # "cancelled" is written only once the object is gone
+    if not lifecycle.settle(attempt.job, attempt, observed):
+        logger.info("%s was written by another process; looked at again", attempt.job_id)
+    faults.point("settle.after")
+
+
+def vanished() -> Observed:
+    return Observed.vanished()
+
+
+def show_progress(job: Job, attempt: Attempt, observed: Observed, workers_changed: bool) -> None:
+    if job.attempt_number != attempt.number or job.is_final:
+        return
+    if observed.status == JobStatus.RUNNING and job.status == JobStatus.STARTING:
+        lifecycle.mark_running(job, attempt, reason=observed.text)
+    elif job.status == JobStatus.STARTING and observed.text and attempt.released_at:
+        lifecycle.explain(job, observed.reason or Reason.SETTING_UP, observed.text)
+    elif workers_changed:
+        lifecycle.write(job)  # the page shows each worker's phase
+
+
+WORKER_FIELDS = (
+    "node pod_name pod_uid phase exit_code signal reason message started_at finished_at".split()  # noqa: SIM905
+)
+
+
+def update_workers(workers: Sequence[Worker], states: Sequence[WorkerState]) -> list[Worker]:
+    """Copy what was observed onto the rows; those that changed."""
+    rows = {(worker.role, worker.index): worker for worker in workers}
+    changed = []
+    for state in states:
+        worker = rows.get((state.role, state.index))
+        if worker is None:
+            continue
+        before = [getattr(worker, name) for name in WORKER_FIELDS]
+        for name in WORKER_FIELDS:
+            value = getattr(state, name)
+            if name == "node" and not value:
+                continue
+            setattr(worker, name, value)
+        if before != [getattr(worker, name) for name in WORKER_FIELDS]:
+            changed.append(worker)
+    return changed

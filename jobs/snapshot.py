@@ -1,0 +1,98 @@
+"""What the planner decides on, read from the database: the waiting, the holding, the limits, the nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+
+from accounts.models import Namespace
+from jobs.capacity import Node, Request
+from jobs.models import Attempt, Cluster, Job, PriorityClass
+from jobs.queue import Holding, NamespaceLimit, Snapshot, Waiting
+from jobs.states import JobStatus
+
+
+def take_snapshot() -> Iterator[tuple[str, Snapshot, dict[str, Job]]]:
+    """For each cluster its name, the snapshot, and the waiting jobs by id: a constant number of queries a cluster."""
+    limits = {priority.name: priority.max_jobs_per_user for priority in PriorityClass.objects.all()}
+    namespaces = {
+        namespace.slug: NamespaceLimit(namespace.gpu_limit, namespace.cpu_limit_millis, namespace.memory_limit_bytes)
+        for namespace in Namespace.objects.all()
+    }
+    for cluster in Cluster.objects.order_by("name"):
+        waiting = list(
+            Job.objects.filter(status=JobStatus.QUEUED, cluster=cluster).select_related(
+                "namespace", "owner", "priority", "held_by"
+            )
+        )
+        attempts = (
+            Attempt.objects.filter(cluster=cluster, ended_at=None)
+            .select_related("job__namespace", "job__owner")
+            .prefetch_related("workers")
+        )
+        snapshot = Snapshot(
+            waiting=[waiting_of(job) for job in waiting],
+            holding=[_holding_of(attempt) for attempt in attempts],
+            nodes=nodes_of(cluster),
+            seen_at=cluster.seen_at,
+            jobs_per_user=limits,
+            namespaces=namespaces,
+        )
+        yield cluster.name, snapshot, {job.pk: job for job in waiting}
+
+
+def nodes_of(cluster: Cluster) -> list[Node]:
+    return [
+        Node(
+            name=node["name"],
+            gpus=node["gpus"],
+            gpu_type=node["gpu_type"],
+            cpu_millis=node["cpu_millis"],
+            memory_bytes=node["memory_bytes"],
+            ready=node["ready"],
+        )
+        for node in cluster.nodes
+    ]
+
+
+def request_of(job: Job) -> Request:
+    return Request(
+        workers=job.workers,
+        gpus=job.gpus,
+        gpu_type=job.gpu_type,
+        cpu_millis=job.cpu_millis,
+        memory_bytes=job.memory_bytes,
+    )
+
+
+def waiting_of(job: Job) -> Waiting:
+    return Waiting(
+        id=job.pk,
+        name=job.name,
+        namespace=job.namespace.slug,
+        owner=job.owner.username,
+        priority=job.priority_id,
+        priority_value=job.priority.value,
+        request=request_of(job),
+        queued_at=job.queued_at,
+        waited_before=job.waited_seconds,
+        time_limit=job.spec["time_limit"],
+        code_ready=job.code_ready_at is not None,
+        held_by=job.held_by.username if job.held_by else "",
+        not_before=job.not_before,
+    )
+
+
+def _holding_of(attempt: Attempt) -> Holding:
+    job = attempt.job
+    nodes = [worker.node for worker in attempt.workers.all()]
+    started = attempt.started_at or attempt.released_at or attempt.admitted_at
+    return Holding(
+        job_id=job.pk,
+        namespace=job.namespace.slug,
+        owner=job.owner.username,
+        priority=job.priority_id,
+        request=request_of(job),
+        nodes=tuple(nodes),
+        ends_by=started + timedelta(seconds=job.spec["time_limit"]),
+    )

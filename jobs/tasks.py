@@ -1,0 +1,49 @@
+"""Celery doors into the dispatcher and the reconciler. Nothing they open imports this file."""
+
+from __future__ import annotations
+
+from celery import shared_task
+from django.db.models import Q
+from django.utils import timezone
+
+from jobs import code, dispatch
+from jobs.models import Attempt, Job
+from jobs.states import FINAL, JobStatus
+
+
+@shared_task(soft_time_limit=30)
+def dispatch_waiting() -> None:
+    for attempt_id in dispatch.admit_waiting():
+        launch.delay(attempt_id)  # where this message is lost, reconcile_attempts finds the attempt
+
+
+@shared_task(soft_time_limit=60)
+def launch(attempt_id: int) -> None:
+    dispatch.launch(attempt_id)
+
+
+@shared_task(soft_time_limit=60)
+def stop_wanted() -> None:
+    """Take the next step for every attempt that somebody wants ended."""
+    wanted = Attempt.objects.filter(ended_at=None).exclude(stop_code="")
+    todo = wanted.filter(
+        Q(stop_requested_at=None) | Q(job__stop_now_at__gte=timezone.now() - timezone.timedelta(minutes=5))
+    )
+    for attempt_id in todo.values_list("pk", flat=True):
+        dispatch.stop(attempt_id)
+
+
+@shared_task(soft_time_limit=120)
+def reconcile_attempts() -> None:
+    """Go on with whatever a crash interrupted: launches, stops, removals."""
+    for attempt_id in Attempt.objects.filter(ended_at=None, released_at=None).values_list("pk", flat=True):
+        dispatch.launch(attempt_id)
+    stop_wanted()
+
+
+@shared_task(soft_time_limit=300)
+def fetch_waiting_code() -> None:
+    """Fetch the code of every job that waits for it."""
+    waiting = Job.objects.filter(code_ready_at=None, status=JobStatus.QUEUED).exclude(status__in=FINAL)
+    for job_id in waiting.values_list("pk", flat=True)[:20]:
+        code.fetch(job_id)
