@@ -5,7 +5,7 @@ Membership rows are the only source, also for a person's own namespace. What a r
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import TypeAlias, TypeGuard
 
 from django.contrib.auth.models import AnonymousUser
 from django.core.exceptions import PermissionDenied
@@ -23,7 +23,7 @@ def _highest(roles: list[str]) -> Role | None:
     return max((Role(role) for role in roles), key=RANK.__getitem__, default=None)
 
 
-def _known(user: Person) -> bool:
+def _known(user: Person) -> TypeGuard[User]:
     return isinstance(user, User) and user.is_active
 
 
@@ -31,7 +31,6 @@ def visible_namespace_ids(user: Person) -> frozenset[int] | None:
     """Primary keys of the namespaces this person may look into; None means all of them, also those made later."""
     if not _known(user):
         return frozenset()
-    assert isinstance(user, User)
     if user.sees_everything:
         return None
     return frozenset(Membership.objects.filter(user=user).values_list("namespace_id", flat=True))
@@ -41,9 +40,7 @@ def role_in(user: Person, namespace: Namespace) -> Role | None:
     """The highest role of all sources, without the site role; None for a stranger."""
     if not _known(user):
         return None
-    return _highest(
-        list(Membership.objects.filter(user_id=user.pk, namespace=namespace).values_list("role", flat=True))
-    )
+    return _highest(list(Membership.objects.filter(user=user, namespace=namespace).values_list("role", flat=True)))
 
 
 def roles_of(user: Person) -> dict[int, Role]:
@@ -51,16 +48,15 @@ def roles_of(user: Person) -> dict[int, Role]:
     if not _known(user):
         return {}
     found: dict[int, list[str]] = {}
-    for namespace_id, role in Membership.objects.filter(user_id=user.pk).values_list("namespace_id", "role"):
+    for namespace_id, role in Membership.objects.filter(user=user).values_list("namespace_id", "role"):
         found.setdefault(namespace_id, []).append(role)
-    return {namespace_id: role for namespace_id, roles in found.items() if (role := _highest(roles))}
+    return {namespace_id: highest for namespace_id, roles in found.items() if (highest := _highest(roles))}
 
 
 def may(user: Person, verb: Verb, namespace: Namespace, *, owns: bool = False) -> bool:
     """May this person do it there? For the two verbs of change, `owns` says whose job it is, whichever was asked for."""
     if not _known(user):
         return False
-    assert isinstance(user, User)
     if verb in (Verb.CHANGE_OWN, Verb.CHANGE_ANY):
         verb = Verb.CHANGE_OWN if owns else Verb.CHANGE_ANY
     if allows(verb=verb, role=None, site_role=user.site_role):
@@ -72,7 +68,6 @@ def namespaces_for(user: Person, verb: Verb = Verb.VIEW) -> QuerySet[Namespace]:
     """The namespaces where this person may do it."""
     if not _known(user):
         return Namespace.objects.none()
-    assert isinstance(user, User)
     if allows(verb=verb, role=None, site_role=user.site_role):
         return Namespace.objects.all()
     enough = [role for role, rank in RANK.items() if rank >= RANK[NEEDS[verb]]]

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ipaddress
+import math
 import re
 from typing import Any
 
 from django.http import HttpRequest
+from rest_framework.request import Request
 
 from accounts.models import AuditEvent, User
 
@@ -26,12 +28,12 @@ def without_secrets(value: Any) -> Any:
         }
     if isinstance(value, list | tuple | set | frozenset):
         return [without_secrets(item) for item in value]
-    if value is None or isinstance(value, bool | int | float):
+    if value is None or isinstance(value, bool | int) or (isinstance(value, float) and math.isfinite(value)):
         return value
     return str(value).replace("\0", "\ufffd")
 
 
-def address_of(request: HttpRequest) -> str | None:
+def address_of(request: HttpRequest | Request) -> str | None:
     """Where the connection comes from. Forwarded headers are never read: anybody can send them."""
     text = request.META.get("REMOTE_ADDR", "")
     try:
@@ -48,7 +50,7 @@ def record(
     namespace: str = "",
     before: Any = None,
     after: Any = None,
-    request: HttpRequest | None = None,
+    request: HttpRequest | Request | None = None,
     via: str = "",
 ) -> AuditEvent:
     """Write one row. Call it inside the transaction of what it tells about, so that neither exists without the other.

@@ -26,7 +26,7 @@ class UserManager(BaseUserManager["User"]):
         return user
 
 
-class User(AbstractBaseUser):
+class User(AbstractBaseUser):  # type: ignore[django-manager-missing] # knox's abstract model names it
     """A person. `subject` is the identity and never changes; the user name is only a label."""
 
     subject = models.CharField(max_length=200, unique=True, default=local_subject, editable=False)
@@ -37,7 +37,7 @@ class User(AbstractBaseUser):
     site_role = models.CharField(
         max_length=10, blank=True, default="", choices=[(role.value, role.value) for role in SiteRole]
     )
-    is_active = models.BooleanField(default=True)
+    is_active = models.BooleanField(default=True)  # type: ignore[misc]
     uid_number = models.PositiveIntegerField(null=True, blank=True, help_text=_("uidNumber of the directory."))
     gid_number = models.PositiveIntegerField(null=True, blank=True)
     supplementary_gids = models.JSONField(default=list, blank=True)
@@ -114,6 +114,26 @@ class ApiToken(AbstractAuthToken):
 
     def __str__(self) -> str:
         return f"{self.token_key}… of {self.user}"
+
+
+class LoginAttempt(models.Model):
+    """A try to sign in that failed or is being checked; counted by the throttle, deleted soon after.
+
+    Only the digest of the name is kept: people type passwords into the wrong field.
+    """
+
+    name_digest = models.CharField(max_length=64)
+    address = models.CharField(max_length=45, blank=True)
+    at = models.DateTimeField(auto_now_add=True, db_index=True)
+
+    class Meta:
+        indexes = [
+            models.Index("name_digest", "at", name="login_attempt_of_name"),
+            models.Index("address", "at", name="login_attempt_from_address"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.name_digest[:8]}… from {self.address}"
 
 
 class AuditEvent(models.Model):

@@ -56,3 +56,8 @@ def spelling(name: str) -> str:
     """What names that look alike have in common: width, case and invisible characters do not count."""
     folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", name).casefold())
     return "".join(char for char in folded if unicodedata.category(char) not in ("Cf", "Cc")).strip()
+
+
+def is_canonical(name: str) -> bool:
+    """Could this be an account's name at all: no invisible characters, no full-width twins, nothing at the ends?"""
+    return name == unicodedata.normalize("NFKC", name) == name.strip() and name.isprintable() and 0 < len(name) <= 150

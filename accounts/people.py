@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Mapping
 
 from django.db import connection, transaction
@@ -21,14 +20,10 @@ class NameRefused(ValueError):
 
 def check_username(username: str) -> None:
     """Raise NameRefused for a name that is no name, or that people could take for another account's."""
-    if (
-        unicodedata.normalize("NFKC", username) != username
-        or not username.isprintable()
-        or username != username.strip()
-    ):
-        raise NameRefused(_("A user name holds no spaces at its ends, no invisible and no full-width characters."))
-    if not 1 <= len(username) <= 150:
-        raise NameRefused(_("A user name has 1 to 150 characters."))
+    if not namespaces.is_canonical(username):
+        raise NameRefused(
+            _("A user name has 1 to 150 characters: no spaces at its ends, no invisible and no full-width ones.")
+        )
     wanted = namespaces.spelling(username)
     for other in User.objects.values_list("username", flat=True).iterator():
         if namespaces.spelling(other) == wanted:
