@@ -1,0 +1,443 @@
+"""The embedded cluster: this machine's files and processes behind the same port as a real one (DESIGN 11.7).
+
+Nothing of it lives in memory alone: any process of the portal may die and another finds folders and runners as they are.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import time
+import uuid
+from collections.abc import Iterator
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from typing import Any
+
+from jobs import faults
+from jobs.cluster import manifests
+from jobs.cluster.local import journal, logfile, processes, spawn, state
+from jobs.cluster.local.container import mark_of, remove_short_tmp
+from jobs.cluster.local.devices import Devices, assign
+from jobs.cluster.local.facts import ObjectFacts, PodFacts, read_object
+from jobs.cluster.local.layout import (
+    DELETED,
+    UNFINISHED,
+    VOLUMES,
+    ObjectFolder,
+    PodFolder,
+    bell,
+    boot_id,
+    check_name,
+    locked,
+    read_json,
+    ring,
+    try_lock,
+    write_atomically,
+    write_once,
+)
+from jobs.cluster.port import Manifest, ObjectRef, Objects, Observation, Person, RawLine
+from jobs.cluster.quantities import parse_memory
+from jobs.exceptions import ClusterRefuses, ClusterUnavailable, ObjectDiffers, ObjectGone
+
+POLL = 0.03  # seconds between two looks at the bell
+LIVENESS = 1.0  # seconds between two looks for runners that were killed: they cannot ring
+
+
+class LocalCluster:
+    """One per portal and root folder; any number of processes may hold one for the same root."""
+
+    def __init__(
+        self, name: str, root: Path, *, gpus: int = 0, python: str, sdk_path: str, cpu_count: int, memory_bytes: int
+    ) -> None:
+        self.name = name
+        self.root = root.absolute()
+        self.python = python
+        self.sdk_path = sdk_path
+        self.node = _node_name()
+        self._devices = Devices.of_this_machine(asked_virtual=gpus)
+        self._node = state.node_of(
+            self.node,
+            cpu_millis=cpu_count * 1000,
+            memory_bytes=memory_bytes,
+            gpus=self._devices.count,
+            gpu_product=self._devices.product,
+            is_virtual=self._devices.is_virtual,
+        )
+        self._fixed: dict[Path, Any] = {}  # files that never change once they exist
+        self._heard = -1  # the bell when we last looked
+        self._runners: list[tuple[PodFolder, int, int | None]] = []  # those alive when we last looked
+        self._positions: dict[Path, tuple[int, int]] = {}  # per log: a number, and the offset behind it
+        self.root.mkdir(parents=True, exist_ok=True, mode=0o711)
+
+    # Namespaces and objects
+
+    def ensure_namespace(self, name: str, labels: dict[str, str]) -> None:
+        folder = self._namespace(name)
+        folder.mkdir(exist_ok=True)
+        write_atomically(folder / "namespace.json", {"name": name, "labels": labels})
+
+    def create(self, objects: Objects, *, person: Person | None) -> str:
+        leader = objects.leader
+        folder = self._folder(leader["metadata"]["namespace"], leader["metadata"]["name"])
+        try:
+            folder.namespace.mkdir(exist_ok=True)
+            # Held over look and rename: a deletion in between would free the name for a moment.
+            with locked(folder.namespace):
+                self._sweep(folder.namespace)
+                if (found := read_json(folder.job)) is not None:
+                    return self._adopt(folder, found, objects)
+                if (folder.namespace / DELETED / folder.name).exists():
+                    raise ObjectGone(f"The name {folder.name} was used and its object is deleted.")
+                uid = self._create(folder, objects, person)
+        except OSError as error:
+            raise ClusterUnavailable(f"The local cluster cannot write its files: {error.strerror}.") from error
+        ring(self.root)
+        return uid
+
+    def _create(self, folder: ObjectFolder, objects: Objects, person: Person | None) -> str:
+        new = ObjectFolder(folder.namespace / f"{UNFINISHED}{folder.name}")
+        new.path.mkdir(mode=0o700)
+        uid = str(uuid.uuid4())
+        now = time.time()
+        leader = objects.leader
+        metadata = leader["metadata"] | {"uid": uid, "creationTimestamp": state.timestamp(now)}
+        write_atomically(new.job, leader | {"metadata": metadata})
+        for name, child in (("service", objects.service), ("config_map", objects.config_map)):
+            if child is not None:
+                write_atomically(new.path / f"{name}.json", child)
+        if objects.secret is not None:
+            write_atomically(new.secret, objects.secret, mode=0o600)
+        for index in range(leader["spec"]["completions"]):
+            self._create_pod(new, leader, index)
+        journal.append(new.path, "create", uid=uid, object=folder.name, person=person.username if person else "")
+        faults.point("local.create.before_rename")
+        os.rename(new.path, folder.path)
+        faults.point("local.create.after_rename")
+        return uid
+
+    def _create_pod(self, folder: ObjectFolder, leader: Manifest, index: int) -> None:
+        role = leader["metadata"]["labels"].get(manifests.ROLE_LABEL, manifests.ROLE)
+        pod = folder.pod(f"{role}-{index}")
+        pod.path.mkdir(parents=True)
+        limits = leader["spec"]["template"]["spec"]["containers"][0].get("resources", {}).get("limits", {})
+        memory = parse_memory(limits["memory"]) if "memory" in limits else None
+        record = {"uid": str(uuid.uuid4()), "role": role, "index": index, "memory_bytes": memory}
+        write_atomically(pod.path / "pod.json", record)
+
+    def _adopt(self, folder: ObjectFolder, found: Manifest, objects: Objects) -> str:
+        """The name is taken: by us, if it is what we would have created."""
+        if folder.deleting.exists():
+            raise ObjectGone(f"The object {folder.name} is being deleted.")
+        if not manifests.is_same(found, objects.leader):
+            raise ObjectDiffers(f"There is another object named {folder.name}.")
+        if objects.secret is not None and not folder.released.exists():
+            write_atomically(folder.secret, objects.secret, mode=0o600)  # a repeated launch signs the code's URL anew
+        return str(found["metadata"]["uid"])
+
+    def _sweep(self, namespace: Path) -> None:
+        """What a crash left half made. The caller holds the namespace's lock, so nobody is making it now."""
+        for name in os.listdir(namespace):
+            if name.startswith(UNFINISHED):
+                shutil.rmtree(namespace / name, ignore_errors=True)
+
+    def release(self, ref: ObjectRef) -> None:
+        folder, facts = self._find(ref)
+        if facts is None or facts.deleting is not None:
+            raise ObjectGone(f"There is no object {ref.name} to release.")
+        if facts.is_stopping:
+            return
+        if facts.released is None:
+            self._release(folder, facts)
+        faults.point("local.release.after_marker")
+        for pod in facts.pods:
+            if pod.started is None and pod.exited is None:
+                spawn.runner(pod.folder, python=self.python)
+                faults.point("local.release.after_first_runner")
+
+    def _release(self, folder: ObjectFolder, facts: ObjectFacts) -> None:
+        limits = facts.job["spec"]["template"]["spec"]["containers"][0].get("resources", {}).get("limits", {})
+        with locked(self.root):  # no two releases take the same device
+            devices = assign(
+                self._devices,
+                per_worker=int(limits.get(manifests.GPU, 0)),
+                workers=[pod.folder.worker for pod in facts.pods],
+                others=self._objects() if self._devices.count and not self._devices.is_virtual else (),
+            )
+            if devices is None:
+                raise ClusterUnavailable("The GPUs of this machine are not free yet.")
+            marker = {
+                "at": time.time(),
+                "python": self.python,
+                "sdk_path": self.sdk_path,
+                "port": _free_port(),
+                "devices": devices,
+            }
+            if write_once(folder.released, marker):
+                journal.append(folder.path, "release")
+        ring(self.root)
+
+    # Ends
+
+    def suspend(self, ref: ObjectRef) -> None:
+        folder, facts = self._find(ref)
+        if facts is not None:
+            self._stop(folder, facts, kind="suspend")
+
+    def _stop(self, folder: ObjectFolder, facts: ObjectFacts, *, kind: str, at_most: float | None = None) -> None:
+        grace = float(facts.job["spec"]["template"]["spec"].get("terminationGracePeriodSeconds", 30))
+        if at_most is not None:
+            grace = min(grace, at_most)
+        now = time.time()
+        if write_once(folder.stop, {"kind": kind, "at": now, "deadline": now + grace}):
+            journal.append(folder.path, "stop", kind=kind, grace=grace)
+            ring(self.root)
+
+    def kill(self, ref: ObjectRef, *, person: Person | None) -> None:
+        folder, facts = self._find(ref)
+        if facts is None:
+            return
+        if write_once(folder.kill, {"at": time.time()}):
+            journal.append(folder.path, "kill", person=person.username if person else "")
+            ring(self.root)
+
+    def delete(self, ref: ObjectRef, *, person: Person | None, dry_run: bool = False) -> None:
+        folder, facts = self._find(ref)
+        if facts is None or dry_run:
+            return
+        if write_once(folder.deleting, {"at": time.time(), "person": person.username if person else ""}):
+            ring(self.root)
+        faults.point("local.delete.after_marker")
+        if not facts.is_over:
+            self._stop(folder, facts, kind="suspend")
+        self._finish_deletion(folder)
+
+    def _finish_deletion(self, folder: ObjectFolder) -> bool:
+        """Move it away, once no pod of it lives; until then `observe` tries again."""
+        with ExitStack() as stack:
+            stack.enter_context(locked(folder.namespace))
+            if not folder.path.exists():
+                return True
+            for pod in folder.pods():
+                # With the lock in our hand no runner can begin any more.
+                lock = try_lock(pod.path)
+                if lock is None:
+                    return False
+                stack.callback(os.close, lock)
+                if pod.start.exists() and not pod.exit.exists():
+                    self._bury(pod)
+            self._remove_contents(folder)
+            if journal.read(folder.path)[-1]["event"] != "delete":
+                journal.append(folder.path, "delete", person=(read_json(folder.deleting) or {}).get("person", ""))
+            faults.point("local.delete.before_move")
+            (folder.namespace / DELETED).mkdir(exist_ok=True)
+            os.rename(folder.path, folder.namespace / DELETED / folder.name)
+        ring(self.root)
+        return True
+
+    def _remove_contents(self, folder: ObjectFolder) -> None:
+        """Keep what witnesses the attempt; drop what gives a secret away or fills the disk."""
+        folder.secret.unlink(missing_ok=True)
+        for pod in folder.pods():
+            remove_short_tmp(pod)
+            shutil.rmtree(pod.volumes, ignore_errors=True)
+            pod.log.unlink(missing_ok=True)
+            pod.log_index.unlink(missing_ok=True)
+            self._positions.pop(pod.log, None)
+
+    def stop_everything(self, grace: float = 4.0) -> int:
+        """The portal shuts down: end every pod within min(its own grace, `grace`), as a disruption; return how many lived.
+
+        Their jobs are queued again and not charged. Nothing may create or release meanwhile.
+        """
+        stopped = [facts for facts in self._objects() if facts.released is not None and not facts.is_over]
+        for facts in stopped:
+            self._stop(facts.folder, facts, kind="disruption", at_most=grace)
+        for facts in stopped:
+            for pod in facts.pods:
+                self._never_start(pod)
+        end = time.monotonic() + grace + 2
+        while time.monotonic() < end and any(self._lives(facts.folder) for facts in stopped):
+            time.sleep(POLL)
+        return len(stopped)
+
+    def _never_start(self, pod: PodFacts) -> None:
+        """Close a released pod that no runner has taken."""
+        if pod.started is not None or pod.exited is not None:
+            return
+        lock = try_lock(pod.folder.path)
+        if lock is None:
+            return  # a runner has just taken it, and will read the stop
+        try:
+            if not pod.folder.start.exists():
+                self._write_exit(pod.folder, reason="Stopped", ended_by="disruption", note="The portal was shut down.")
+        finally:
+            os.close(lock)
+
+    def _lives(self, folder: ObjectFolder) -> bool:
+        facts = read_object(folder)
+        return facts is not None and any(pod.is_live for pod in facts.pods)
+
+    # Looking
+
+    def observe(self) -> Observation:
+        self._heard = bell(self.root)
+        seen = [facts for facts in self._objects() if not self._keep_house(facts)]
+        # The second look sees what the house-keeping changed, in one piece per attempt.
+        seen = [fresh for facts in seen if (fresh := read_object(facts.folder, fixed=self._read_fixed)) is not None]
+        self._runners = [
+            (pod.folder, pod.started["pid"], pod.started["ticks"])
+            for facts in seen
+            for pod in facts.pods
+            if pod.started is not None and pod.exited is None
+        ]
+        self._forget({facts.folder.path for facts in seen})
+        return Observation(
+            jobs=[state.job_of(facts) for facts in seen],
+            pods=[state.pod_of(facts, pod, node=self.node) for facts in seen for pod in facts.existing_pods],
+            nodes=[self._node],
+        )
+
+    def changes(self, timeout: float) -> bool:
+        """Log lines are not announced: who follows them asks for them."""
+        end = time.monotonic() + timeout
+        next_check = time.monotonic() + LIVENESS
+        while bell(self.root) == self._heard:
+            now = time.monotonic()
+            if now >= end:
+                return False
+            if now >= next_check:
+                next_check = now + LIVENESS
+                if any(
+                    not pod.exit.exists() and not processes.is_alive(pid, ticks) for pod, pid, ticks in self._runners
+                ):
+                    return True
+            time.sleep(min(POLL, end - now))
+        return True
+
+    def logs(self, ref: ObjectRef, worker: str, *, after: int, limit: int) -> Iterator[RawLine]:
+        folder = self._folder(ref.namespace, ref.name)
+        pod = folder.pod(worker)
+        try:
+            for number, (at, text, overwritten), offset in logfile.read(
+                pod, after=after, limit=limit, hint=self._positions.get(pod.log)
+            ):
+                self._positions[pod.log] = (number, offset)
+                yield RawLine(number=number, time=at, text=text, overwritten=overwritten)
+        except FileNotFoundError:
+            if not folder.path.exists():
+                raise ObjectGone(f"The log of {ref.name} is gone with its object.") from None
+
+    def _keep_house(self, facts: ObjectFacts) -> bool:
+        """What a controller would do; safe to do twice. True if the object is gone afterwards."""
+        for pod in facts.pods:
+            if pod.is_live:
+                self._close_if_orphaned(pod.folder)
+            elif pod.has_failed and facts.failed is None and pod.exited is not None:
+                # its runner died between telling its exit and telling the siblings
+                write_once(
+                    facts.folder.failed, {"kind": "pod", "pod": pod.folder.worker, "at": pod.exited["finished_at"]}
+                )
+        return facts.deleting is not None and self._finish_deletion(facts.folder)
+
+    def _close_if_orphaned(self, pod: PodFolder) -> None:
+        """A pod whose runner is gone without a word: its lock is free."""
+        lock = try_lock(pod.path)
+        if lock is None:
+            return
+        try:
+            if not pod.exit.exists():  # it may have ended between two looks
+                self._bury(pod)
+        finally:
+            os.close(lock)
+
+    def _bury(self, pod: PodFolder) -> None:
+        """Write the exit that nobody saw. The caller holds the pod's lock."""
+        started = read_json(pod.start)
+        stop = read_json(pod.object.stop)
+        ended_by = "kill" if pod.object.kill.exists() else stop["kind"] if stop else ""
+        if started["boot_id"] != boot_id():
+            self._write_exit(pod, reason=state.LOST, ended_by=ended_by, note="The machine was restarted.")
+        else:
+            processes.kill_marked(mark_of(pod))
+            note = "The process that watched over it was killed, so how it ended is not known."
+            self._write_exit(pod, reason=state.UNKNOWN, ended_by=ended_by, note=note)
+
+    def _write_exit(self, pod: PodFolder, *, reason: str, ended_by: str, note: str) -> None:
+        record = {
+            "code": None,
+            "signal": None,
+            "reason": reason,
+            "container": "",
+            "message": "",
+            "note": note,
+            "ended_by": ended_by,
+            "finished_at": time.time(),
+        }
+        write_atomically(pod.exit, record)
+        journal.append(pod.object.path, "exit", pod=pod.worker, code=None, reason=reason, ended_by=ended_by)
+        if not ended_by:
+            write_once(pod.object.failed, {"kind": "pod", "pod": pod.worker, "at": record["finished_at"]})
+        ring(self.root)
+
+    # Files
+
+    def _namespace(self, name: str) -> Path:
+        try:
+            return self.root / check_name(name)
+        except ValueError as error:
+            raise ClusterRefuses(str(error)) from error
+
+    def _folder(self, namespace: str, name: str) -> ObjectFolder:
+        try:
+            return ObjectFolder(self._namespace(namespace) / check_name(name))
+        except ValueError as error:
+            raise ClusterRefuses(str(error)) from error
+
+    def _find(self, ref: ObjectRef) -> tuple[ObjectFolder, ObjectFacts | None]:
+        folder = self._folder(ref.namespace, ref.name)
+        facts = read_object(folder)
+        if facts is not None and ref.uid and facts.job["metadata"]["uid"] != ref.uid:
+            raise ObjectDiffers(f"The object {ref.name} is not the one that was created for this attempt.")
+        return folder, facts
+
+    def _objects(self) -> list[ObjectFacts]:
+        found = []
+        for namespace in sorted(self.root.iterdir()):
+            if not namespace.is_dir():
+                continue
+            for name in sorted(os.listdir(namespace)):
+                if name in (DELETED, VOLUMES) or name.startswith((".", "namespace.json")):
+                    continue
+                facts = read_object(ObjectFolder(namespace / name), fixed=self._read_fixed)
+                if facts is not None:
+                    found.append(facts)
+        return found
+
+    def _read_fixed(self, path: Path) -> Any:
+        if path not in self._fixed:
+            value = read_json(path)
+            if value is None:
+                return None
+            self._fixed[path] = value
+        return self._fixed[path]
+
+    def _forget(self, present: set[Path]) -> None:
+        """Drop what was read of objects that are gone. A fixed file lies in the object's folder or in one of its pods'."""
+        gone = [path for path in self._fixed if path.parent not in present and path.parents[2] not in present]
+        for path in gone:
+            self._fixed.pop(path, None)
+
+
+def _node_name() -> str:
+    name = "".join(letter if letter.isalnum() or letter in ".-" else "-" for letter in socket.gethostname().lower())
+    return name.strip(".-") or "local"
+
+
+def _free_port() -> int:
+    """For the ranks of one job to meet on; another program may take it first, as on any shared machine."""
+    with suppress(OSError), socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+    return manifests.MASTER_PORT
