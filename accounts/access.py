@@ -5,6 +5,8 @@ Membership rows are the only source, also for a person's own namespace. What a r
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import TypeAlias, TypeGuard
 
 from django.contrib.auth.models import AnonymousUser
@@ -19,7 +21,8 @@ from accounts.roles import NEEDS, RANK, Role, Verb, allows
 Person: TypeAlias = User | AnonymousUser
 
 
-def _highest(roles: list[str]) -> Role | None:
+def highest(roles: Iterable[str]) -> Role | None:
+    """A person may have several roles in one namespace, each from another source."""
     return max((Role(role) for role in roles), key=RANK.__getitem__, default=None)
 
 
@@ -40,17 +43,16 @@ def role_in(user: Person, namespace: Namespace) -> Role | None:
     """The highest role of all sources, without the site role; None for a stranger."""
     if not _known(user):
         return None
-    return _highest(list(Membership.objects.filter(user=user, namespace=namespace).values_list("role", flat=True)))
+    return highest(Membership.objects.filter(user=user, namespace=namespace).values_list("role", flat=True))
 
 
 def roles_of(user: Person) -> dict[int, Role]:
     """Each namespace's primary key with the highest role there: one query for a whole list."""
     if not _known(user):
         return {}
-    found: dict[int, list[str]] = {}
-    for namespace_id, role in Membership.objects.filter(user=user).values_list("namespace_id", "role"):
-        found.setdefault(namespace_id, []).append(role)
-    return {namespace_id: highest for namespace_id, roles in found.items() if (highest := _highest(roles))}
+    rows = Membership.objects.filter(user=user).values_list("namespace_id", "role")
+    # by rank, so that the highest of a namespace is written last
+    return {namespace_id: Role(role) for namespace_id, role in sorted(rows, key=lambda row: RANK[Role(row[1])])}
 
 
 def may(user: Person, verb: Verb, namespace: Namespace, *, owns: bool = False) -> bool:
@@ -85,3 +87,39 @@ def get_namespace(user: Person, slug: str, verb: Verb = Verb.VIEW) -> Namespace:
             _("This needs the role %(role)s in %(namespace)s.") % {"role": NEEDS[verb], "namespace": namespace.slug}
         )
     return namespace
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A namespace as one person sees it: `role` is the highest of the `sources`, `verbs` is what it allows."""
+
+    namespace: Namespace
+    role: Role
+    sources: tuple[str, ...]
+    verbs: frozenset[Verb]
+    leads: tuple[User, ...]  # whom to ask
+
+
+def places_of(user: User) -> list[Place]:
+    """Where this person may do what, and through which source, by name of the namespace: two queries."""
+    mine: dict[Namespace, list[Membership]] = {}
+    for membership in (
+        Membership.objects.filter(user=user).select_related("namespace").order_by("namespace__slug", "pk")
+    ):
+        mine.setdefault(membership.namespace, []).append(membership)
+    leads: dict[int, dict[int, User]] = {}
+    for lead in Membership.objects.filter(namespace__in=list(mine), role=Role.LEAD).select_related("user"):
+        leads.setdefault(lead.namespace_id, {})[lead.user_id] = lead.user
+    found = []
+    for namespace, memberships in mine.items():
+        role = max((Role(membership.role) for membership in memberships), key=RANK.__getitem__)
+        found.append(
+            Place(
+                namespace=namespace,
+                role=role,
+                sources=tuple(membership.source for membership in memberships),
+                verbs=frozenset(verb for verb in Verb if allows(verb=verb, role=role, site_role=user.site_role)),
+                leads=tuple(leads.get(namespace.pk, {}).values()),
+            )
+        )
+    return found

@@ -3,25 +3,26 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django.contrib.auth.backends import BaseBackend
 from django.db.models import Q
 from django.http import HttpRequest
 from django.utils import timezone
 from django.utils.translation import gettext as _
-from drf_spectacular.extensions import OpenApiAuthenticationExtension
 from knox.auth import TokenAuthentication
 from knox.crypto import hash_token
 from rest_framework.authentication import SessionAuthentication
 from rest_framework.exceptions import AuthenticationFailed, PermissionDenied
 from rest_framework.permissions import SAFE_METHODS, BasePermission
 from rest_framework.request import Request
-from rest_framework.views import APIView
 
 from accounts.audit import address_of
 from accounts.models import ApiToken, User
 from accounts.namespaces import is_canonical
+
+if TYPE_CHECKING:
+    from rest_framework.views import APIView  # which reads the settings that name this file
 
 LONGEST_SECRET = 4096  # characters; more is no password, and hashing it would cost us
 ATTEMPT_PREFIX = "ta_"
@@ -133,19 +134,3 @@ def scope_for(method: str, path: str) -> str:
     if method in SAFE_METHODS:
         return "read"
     return "submit" if path.startswith(SUBMIT_ROUTES) else "admin"
-
-
-class ApiTokenScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]
-    target_class = "accounts.auth.ApiTokenAuthentication"
-    name = "token"
-
-    def get_security_definition(self, auto_schema: Any) -> dict[str, str]:
-        return {"type": "http", "scheme": "bearer", "description": "A personal token th_… from /me/tokens/."}
-
-
-class ApiSessionScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]
-    target_class = "accounts.auth.ApiSessionAuthentication"
-    name = "session"
-
-    def get_security_definition(self, auto_schema: Any) -> dict[str, str]:
-        return {"type": "apiKey", "in": "cookie", "name": "trainhall_session"}

@@ -10,6 +10,7 @@ from django.db import models
 from django.utils.translation import gettext_lazy as _
 from knox.models import AbstractAuthToken
 
+from accounts.quotas import Limits
 from accounts.roles import Role, SiteRole
 
 
@@ -37,14 +38,14 @@ class User(AbstractBaseUser):  # type: ignore[django-manager-missing] # knox's a
     site_role = models.CharField(
         max_length=10, blank=True, default="", choices=[(role.value, role.value) for role in SiteRole]
     )
-    is_active = models.BooleanField(default=True)  # type: ignore[misc]
+    is_active = models.BooleanField(default=True)
     uid_number = models.PositiveIntegerField(null=True, blank=True, help_text=_("uidNumber of the directory."))
     gid_number = models.PositiveIntegerField(null=True, blank=True)
     supplementary_gids = models.JSONField(default=list, blank=True)
     created_at = models.DateTimeField(auto_now_add=True)
 
     USERNAME_FIELD = "username"
-    REQUIRED_FIELDS: list[str] = []
+    REQUIRED_FIELDS: list[str] = []  # type: ignore[misc] # a class variable there
     objects = UserManager()
 
     def __str__(self) -> str:
@@ -81,6 +82,10 @@ class Namespace(models.Model):
 
     def __str__(self) -> str:
         return self.slug
+
+    @property
+    def limits(self) -> Limits:
+        return Limits(gpus=self.gpu_limit, cpu_millis=self.cpu_limit_millis, memory_bytes=self.memory_limit_bytes)
 
 
 class Membership(models.Model):

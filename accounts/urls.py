@@ -1,8 +1,26 @@
-"""Pages about oneself and who may do what."""
+"""Pages about oneself and who may do what; `api_urls` is the part under /api/v1/."""
 
 from __future__ import annotations
 
-from django.urls import URLPattern
+from django.urls import path
+
+from accounts import api, views
 
 app_name = "accounts"
-urlpatterns: list[URLPattern] = []
+urlpatterns = [
+    path("login/", views.sign_in, name="login"),
+    path("logout/", views.sign_out, name="logout"),
+    path("me/tokens/", views.my_tokens, name="tokens"),
+    path("me/tokens/<str:key>/revoke/", views.revoke_token, name="revoke_token"),
+    path("me/namespaces/", views.my_namespaces, name="my_namespaces"),
+]
+api_urls = [
+    path("tokens/", api.Tokens.as_view(), name="tokens"),
+    path("tokens/current/", api.CurrentToken.as_view(), name="current_token"),
+    path("tokens/<str:key>/", api.OneToken.as_view(), name="token"),
+    path("namespaces/", api.Namespaces.as_view(), name="namespaces"),
+    path("namespaces/<str:name>/", api.OneNamespace.as_view(), name="namespace"),
+    path("namespaces/<str:name>/members/", api.Members.as_view(), name="members"),
+    path("namespaces/<str:name>/quota/", api.Quota.as_view(), name="quota"),
+    path("audit/", api.Audit.as_view(), name="audit"),
+]

@@ -1,0 +1,175 @@
+"""REST for tokens, namespaces and the audit trail."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, cast
+
+from django.core.exceptions import PermissionDenied
+from django.db.models import QuerySet
+from django.utils.translation import gettext as _
+from drf_spectacular.utils import extend_schema
+from rest_framework import status
+from rest_framework.generics import ListAPIView
+from rest_framework.pagination import CursorPagination
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from accounts import access, tokens
+from accounts.models import ApiToken, AuditEvent, Membership, Namespace, User
+from accounts.roles import Role, Verb
+from accounts.schema import (
+    REFUSALS,
+    AuditEventSerializer,
+    AuditQuery,
+    CurrentTokenSerializer,
+    MemberListSerializer,
+    NamespaceListSerializer,
+    NamespaceSerializer,
+    NewTokenSerializer,
+    QuotaSerializer,
+    TokenListSerializer,
+    TokenSerializer,
+    TokenWithTextSerializer,
+)
+
+
+def person_of(request: Request) -> User:
+    """The permission class has let nobody else through."""
+    return cast(User, request.user)
+
+
+class Tokens(APIView):
+    @extend_schema(operation_id="tokens_list", responses={200: TokenListSerializer, **REFUSALS})
+    def get(self, request: Request) -> Response:
+        """One's own personal tokens, newest first; their characters are not kept."""
+        mine = ApiToken.objects.filter(user=person_of(request)).order_by("-created")
+        return Response(TokenListSerializer({"results": mine}).data)
+
+    @extend_schema(request=NewTokenSerializer, responses={201: TokenWithTextSerializer, **REFUSALS})
+    def post(self, request: Request) -> Response:
+        """Make a token; this answer is the only place where its characters are. Needs scope `admin` or a session."""
+        wanted = NewTokenSerializer(data=request.data)
+        wanted.is_valid(raise_exception=True)
+        token, text = tokens.issue(person_of(request), **wanted.validated_data, request=request)
+        body = {**TokenSerializer(token).data, "token": text}
+        return Response(body, status=status.HTTP_201_CREATED, headers={"Cache-Control": "no-store"})
+
+
+class OneToken(APIView):
+    @extend_schema(responses={204: None, **REFUSALS})
+    def delete(self, request: Request, key: str) -> Response:
+        """Revoke a token by its key. Needs scope `admin` or a session."""
+        tokens.revoke(person_of(request), key, request=request)
+        return Response(status=status.HTTP_204_NO_CONTENT)
+
+
+class CurrentToken(APIView):
+    @extend_schema(responses={200: CurrentTokenSerializer, **REFUSALS})
+    def get(self, request: Request) -> Response:
+        """Who this request is, what it may do and until when. A session may do everything its person may."""
+        person = person_of(request)
+        token = request.auth if isinstance(request.auth, ApiToken) else None
+        expires: datetime | None = token.expiry if token else request._request.session.get_expiry_date()
+        return Response(
+            CurrentTokenSerializer(
+                {
+                    "username": person.username,
+                    "display_name": person.display_name,
+                    "site_role": person.site_role,
+                    "scope": token.scope if token else "admin",
+                    "expires": expires,
+                    "namespaces": list(access.namespaces_for(person).values_list("slug", flat=True)),
+                }
+            ).data
+        )
+
+
+def described(namespace: Namespace, role: Role | None) -> dict[str, Any]:
+    """What REST says of a namespace; `role` is None for an auditor or admin who is no member."""
+    return {
+        "name": namespace.slug,
+        "kind": namespace.kind,
+        "role": role,
+        "kubernetes_name": namespace.kubernetes_name,
+        "description": namespace.description,
+        "owner": namespace.owner.username if namespace.owner else None,
+        "gpu_limit": namespace.gpu_limit,
+        "cpu_limit_millis": namespace.cpu_limit_millis,
+        "memory_limit_bytes": namespace.memory_limit_bytes,
+    }
+
+
+class Namespaces(APIView):
+    @extend_schema(operation_id="namespaces_list", responses={200: NamespaceListSerializer, **REFUSALS})
+    def get(self, request: Request) -> Response:
+        """Every namespace one may see, by name, and one's role there."""
+        roles = access.roles_of(person_of(request))
+        seen = access.namespaces_for(person_of(request)).select_related("owner").order_by("slug")
+        results = [described(namespace, roles.get(namespace.pk)) for namespace in seen]
+        return Response(NamespaceListSerializer({"results": results}).data)
+
+
+class OneNamespace(APIView):
+    @extend_schema(responses={200: NamespaceSerializer, **REFUSALS})
+    def get(self, request: Request, name: str) -> Response:
+        namespace = access.get_namespace(person_of(request), name)
+        return Response(NamespaceSerializer(described(namespace, access.role_in(person_of(request), namespace))).data)
+
+
+class Members(APIView):
+    @extend_schema(operation_id="namespaces_members_list", responses={200: MemberListSerializer, **REFUSALS})
+    def get(self, request: Request, name: str) -> Response:
+        """Who has which role, and every source that gives one."""
+        namespace = access.get_namespace(person_of(request), name)
+        people: dict[User, list[Membership]] = {}
+        rows = Membership.objects.filter(namespace=namespace).select_related("user").order_by("user__username", "pk")
+        for row in rows:
+            people.setdefault(row.user, []).append(row)
+        results = [
+            {
+                "username": person.username,
+                "display_name": person.display_name,
+                "role": access.highest(row.role for row in given),
+                "sources": [{"through": row.source, "role": row.role} for row in given],
+            }
+            for person, given in people.items()
+        ]
+        return Response(MemberListSerializer({"results": results}).data)
+
+
+class Quota(APIView):
+    @extend_schema(responses={200: QuotaSerializer, **REFUSALS})
+    def get(self, request: Request, name: str) -> Response:
+        """What the namespace may use at one time; null means no limit."""
+        namespace = access.get_namespace(person_of(request), name)
+        return Response(QuotaSerializer({"namespace": namespace.slug, "limits": namespace.limits}).data)
+
+
+@extend_schema(parameters=[AuditQuery], responses={200: AuditEventSerializer(many=True), **REFUSALS})
+class Audit(ListAPIView):
+    """Who did what to what, newest first. A lead sees the rows of the namespaces they lead."""
+
+    serializer_class = AuditEventSerializer
+    ordering = ("-at", "-id")
+
+    def get_queryset(self) -> QuerySet[AuditEvent]:
+        asked = AuditQuery(data=self.request.query_params)
+        asked.is_valid(raise_exception=True)
+        wanted = {name: value for name, value in asked.validated_data.items() if value}
+        return self._readable().filter(**wanted).order_by(*self.ordering)
+
+    def _readable(self) -> QuerySet[AuditEvent]:
+        person = person_of(self.request)
+        if person.sees_everything:
+            return AuditEvent.objects.all()
+        led = list(access.namespaces_for(person, Verb.MANAGE).filter(kind="project").values_list("slug", flat=True))
+        if not led:
+            raise PermissionDenied(_("The audit trail is for auditors, admins and leads."))
+        return AuditEvent.objects.filter(namespace__in=led)
+
+    def paginate_queryset(self, queryset: Any) -> Any:
+        # the site's paging sorts by created_at, which these rows do not have
+        cast(CursorPagination, self.paginator).ordering = self.ordering
+        return super().paginate_queryset(queryset)

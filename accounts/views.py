@@ -1,0 +1,136 @@
+"""Signing in and out, one's tokens, and where one may do what."""
+
+from __future__ import annotations
+
+from typing import cast
+
+from django.contrib.auth import authenticate, login, logout
+from django.contrib.auth.decorators import login_not_required
+from django.db import transaction
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+from django.views.decorators.cache import never_cache
+from django.views.decorators.debug import sensitive_post_parameters
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
+
+from accounts import access, audit, throttle, tokens
+from accounts.auth import is_empty_secret
+from accounts.forms import LoginForm, TokenForm
+from accounts.models import ApiToken, Membership, User
+from accounts.own_paths import HOME, own_path
+
+TWELVE_HOURS = 12 * 3600
+UNTIL_THE_BROWSER_CLOSES = 0
+
+
+@login_not_required
+@never_cache
+@sensitive_post_parameters("password")
+@require_http_methods(["GET", "HEAD", "POST"])
+def sign_in(request: HttpRequest) -> HttpResponse:
+    wanted = own_path(request.POST.get("next") or request.GET.get("next"))
+    if request.method != "POST":
+        if request.user.is_authenticated:
+            return redirect(wanted)
+        return _login_page(request, LoginForm(), wanted)
+
+    form = LoginForm(request.POST)
+    if not form.is_valid() or is_empty_secret(form.cleaned_data["password"]):
+        return _login_page(request, form, wanted, error=_("Type your user name and your password."), status=400)
+    username = form.cleaned_data["username"]
+    attempt = throttle.begin(username, audit.address_of(request))
+    if isinstance(attempt, throttle.TooMany):
+        return _too_many(request, form, wanted, attempt.seconds)
+    person = authenticate(request, username=username, password=form.cleaned_data["password"])
+    if person is None:
+        _record_failure(request, username)
+        return _login_page(request, form, wanted, error=_wrong(attempt.left), status=401)
+    attempt.was_right()
+    with transaction.atomic():
+        login(request, person)  # gives the session a new key
+        request.session.set_expiry(TWELVE_HOURS if form.cleaned_data["keep"] else UNTIL_THE_BROWSER_CLOSES)
+        audit.record(person, "session.login", request=request)
+    return redirect(_landing(person, wanted))
+
+
+def _login_page(
+    request: HttpRequest, form: LoginForm, wanted: str, *, error: str = "", status: int = 200, seconds: int = 0
+) -> HttpResponse:
+    context = {"form": form, "next": "" if wanted == HOME else wanted, "error": error, "wait_seconds": seconds}
+    return render(request, "accounts/login.html", context, status=status)
+
+
+def _too_many(request: HttpRequest, form: LoginForm, wanted: str, seconds: int) -> HttpResponse:
+    words = ngettext(
+        "Too many failed tries. Try again in %(seconds)s second.",
+        "Too many failed tries. Try again in %(seconds)s seconds.",
+        seconds,
+    ) % {"seconds": seconds}
+    response = _login_page(request, form, wanted, error=words, status=429, seconds=seconds)
+    response["Retry-After"] = str(seconds)
+    return response
+
+
+def _wrong(left: int) -> str:
+    """The same for a name that exists, one that does not, and one that is disabled."""
+    words = _("User name or password is wrong.")
+    if not left:
+        return f"{words} " + _("No tries left for one minute.")
+    return f"{words} " + ngettext(
+        "%(left)s try left, then one minute of waiting.", "%(left)s tries left, then one minute of waiting.", left
+    ) % {"left": left}
+
+
+def _record_failure(request: HttpRequest, username: str) -> None:
+    """Only a name that exists is written down: people type passwords into the wrong field."""
+    known = User.objects.filter(username=username).exists()
+    audit.record(None, "session.failed", target=username if known else "", request=request)
+
+
+def _landing(person: User, wanted: str) -> str:
+    """Who has nothing but a namespace of their own is shown whom to ask, instead of an empty home page."""
+    shares = Membership.objects.filter(user=person, namespace__kind="project").exists()
+    if wanted == HOME and not shares and not person.sees_everything:
+        return "accounts:my_namespaces"
+    return wanted
+
+
+@require_POST
+def sign_out(request: HttpRequest) -> HttpResponse:
+    with transaction.atomic():
+        audit.record(cast(User, request.user), "session.logout", request=request)
+        logout(request)
+    return redirect("accounts:login")
+
+
+@never_cache
+@require_http_methods(["GET", "HEAD", "POST"])
+def my_tokens(request: HttpRequest) -> HttpResponse:
+    """The list, and the form for a new one, whose characters are on the answer to the POST and nowhere else."""
+    person = cast(User, request.user)
+    form, text, status = TokenForm(), "", 200
+    if request.method == "POST":
+        form, status = TokenForm(request.POST), 400
+        if form.is_valid():
+            _token, text = tokens.issue(person, **form.cleaned_data, request=request)
+            form, status = TokenForm(), 201
+    mine = ApiToken.objects.filter(user=person).order_by("-created")
+    return render(request, "accounts/tokens.html", {"tokens": mine, "form": form, "new_token": text}, status=status)
+
+
+@require_POST
+def revoke_token(request: HttpRequest, key: str) -> HttpResponse:
+    tokens.revoke(cast(User, request.user), key, request=request)
+    return redirect("accounts:tokens")
+
+
+@require_safe
+def my_namespaces(request: HttpRequest) -> HttpResponse:
+    person = cast(User, request.user)
+    return render(
+        request,
+        "accounts/my_namespaces.html",
+        {"places": access.places_of(person), "site_role": person.site_role},
+    )
