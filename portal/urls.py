@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from django.urls import include, path
 
+from accounts.urls import api_urls as accounts_api_urls
+
 urlpatterns = [
     path("", include("accounts.urls")),
+    path("api/v1/", include((accounts_api_urls, "api-accounts"))),
     path("", include("jobs.urls")),
     path("", include("metrics.urls")),
 ]
