@@ -90,7 +90,7 @@ def from_uploads(uploads: Iterable[tuple[str, IO[bytes]]], *, user: User) -> Cod
         else:
             builder.add(name, stream.read())
     if not builder.files:
-        raise UploadError(f"{ascii(entries[0][0])} has no file in it.")
+        raise UploadError(f"{entries[0][0]!a} has no file in it.")
     archive = _store(builder)
     archive.uploaders.add(user)
     return archive
@@ -110,16 +110,16 @@ def _add_zip(builder: _Builder, name: str, stream: IO[bytes]) -> None:
                     continue
                 mode = entry.external_attr >> 16
                 if mode & 0o170000 == 0o120000:
-                    raise UploadError(f"{ascii(entry.filename)} is a link; archives may hold plain files only.")
+                    raise UploadError(f"{entry.filename!a} is a link; archives may hold plain files only.")
                 safe_path(entry.filename)
                 if entry.file_size > MAX_BYTES - builder.size:
-                    raise UploadError(f"{ascii(entry.filename)} makes the code larger than {MAX_BYTES // 2**20} MiB.")
+                    raise UploadError(f"{entry.filename!a} makes the code larger than {MAX_BYTES // 2**20} MiB.")
                 with archive.open(entry) as member:
                     # the header may lie about the size: read one byte more than is allowed and no further
                     body = member.read(MAX_BYTES - builder.size + 1)
                 builder.add(entry.filename, body, executable=bool(mode & 0o111))
     except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, OSError) as error:
-        raise UploadError(f"{ascii(name)} cannot be read as a zip: {error}.") from error
+        raise UploadError(f"{name!a} cannot be read as a zip: {error}.") from error
 
 
 def _add_tar(builder: _Builder, name: str, stream: IO[bytes]) -> None:
@@ -129,14 +129,14 @@ def _add_tar(builder: _Builder, name: str, stream: IO[bytes]) -> None:
                 if entry.isdir() or entry.type == tarfile.XGLTYPE:
                     continue
                 if not entry.isfile():
-                    raise UploadError(f"{ascii(entry.name)} is a link or a device; archives may hold plain files only.")
+                    raise UploadError(f"{entry.name!a} is a link or a device; archives may hold plain files only.")
                 safe_path(entry.name)
                 if entry.size > MAX_BYTES - builder.size:
-                    raise UploadError(f"{ascii(entry.name)} makes the code larger than {MAX_BYTES // 2**20} MiB.")
+                    raise UploadError(f"{entry.name!a} makes the code larger than {MAX_BYTES // 2**20} MiB.")
                 member = archive.extractfile(entry)
                 builder.add(entry.name, member.read() if member else b"", executable=bool(entry.mode & 0o111))
     except (tarfile.TarError, EOFError, OSError, ValueError) as error:
-        raise UploadError(f"{ascii(name)} cannot be read as a tar archive: {error}.") from error
+        raise UploadError(f"{name!a} cannot be read as a tar archive: {error}.") from error
 
 
 def _store(builder: _Builder) -> CodeArchive:

@@ -181,11 +181,17 @@ def person_of(job: Job) -> Person:
     return Person(username=job.owner.username)
 
 
-def objects_of(attempt: Attempt) -> Objects:
-    """All that goes to the cluster for one attempt; the same whenever it is asked, so a launch can be repeated."""
+def objects_of(attempt: Attempt, *, with_secrets: bool = True) -> Objects:
+    """All that goes to the cluster for one attempt; the same whenever it is asked, so a launch can be repeated.
+
+    Without secrets their names stay, for showing: the values of a job that is over are gone anyway.
+    """
     job = attempt.job
     spec = job.parsed
-    secrets = {secret.name: credentials.decrypt(secret.ciphertext) for secret in job.secrets.all()}
+    if with_secrets:
+        secrets = {secret.name: credentials.decrypt(secret.ciphertext) for secret in job.secrets.all()}
+    else:
+        secrets = {secret.name: "" for secret in spec.secrets}
     code_url = ""
     if job.code:
         query = credentials.sign_code(job.code.sha256, job.pk, attempt.number)

@@ -2,21 +2,53 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from datetime import datetime
 
 from django.db import models
 
-if TYPE_CHECKING:
-    from accounts.models import User
+from accounts.access import Person, visible_namespace_ids
 
 
-class JobQuerySet(models.QuerySet["Job"]):
-    def visible_to(self, user: User) -> JobQuerySet:
+class JobQuerySet(models.QuerySet):
+    def visible_to(self, user: Person) -> JobQuerySet:
         """Jobs of the namespaces in which this person has a role: everything else does not exist for them."""
-        if user.sees_everything:
-            return self
-        return self.filter(namespace__memberships__user=user).distinct()
+        visible = visible_namespace_ids(user)
+        return self if visible is None else self.filter(namespace_id__in=visible)
 
     def for_rows(self) -> JobQuerySet:
         """With all that a row of a list shows: a constant number of queries."""
-        return self.select_related("namespace", "owner", "feed", "priority", "held_by", "cancel_requested_by")
+        return self.select_related("namespace", "owner", "feed", "priority", "held_by", "cancel_requested_by").defer(
+            "spec_text", "spec", "runtime_snapshot"
+        )
+
+    def matching(
+        self,
+        *,
+        namespace: str = "",
+        statuses: Sequence[str] = (),
+        user: str = "",
+        tag: str = "",
+        q: str = "",
+        since: datetime | None = None,
+    ) -> JobQuerySet:
+        """The filters of the list; empty ones ask nothing."""
+        found = self
+        if namespace:
+            found = found.filter(namespace__slug=namespace)
+        if statuses:
+            found = found.filter(status__in=statuses)
+        if user:
+            found = found.filter(owner__username=user)
+        if tag:
+            found = found.filter(tags__contains=[tag])
+        if since:
+            found = found.filter(created_at__gte=since)
+        for word in q.split()[:8]:
+            found = found.filter(
+                models.Q(name__icontains=word)
+                | models.Q(id__startswith=word.lower())
+                | models.Q(owner__username__icontains=word)
+                | models.Q(tags__icontains=word)
+            )
+        return found

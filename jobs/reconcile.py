@@ -131,9 +131,7 @@ def show_progress(job: Job, attempt: Attempt, observed: Observed, workers_change
         lifecycle.write(job)  # the page shows each worker's phase
 
 
-WORKER_FIELDS = (
-    "node pod_name pod_uid phase exit_code signal reason message started_at finished_at".split()  # noqa: SIM905
-)
+WORKER_FIELDS = "node pod_name pod_uid phase exit_code signal reason message started_at finished_at".split()
 
 
 def update_workers(workers: Sequence[Worker], states: Sequence[WorkerState]) -> list[Worker]:

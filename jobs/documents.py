@@ -1,0 +1,134 @@
+"""A job as it goes over the wire (DESIGN 12): one shape for REST, websocket and page."""
+
+from __future__ import annotations
+
+import time
+from datetime import datetime
+from typing import Any
+
+from django.conf import settings
+from django.urls import reverse
+
+from jobs.models import Attempt, Job, JobFeed, Worker
+
+STALE_REPORTS = 60.0  # seconds without a report after which an estimate is no longer shown
+
+
+def iso(moment: datetime | None) -> str | None:
+    return moment.isoformat().replace("+00:00", "Z") if moment else None
+
+
+def job_row(job: Job) -> dict[str, Any]:
+    """What a list shows; needs JobQuerySet.for_rows()."""
+    feed: JobFeed = job.feed
+    return {
+        "id": job.pk,
+        "name": job.name,
+        "namespace": job.namespace.slug,
+        "user": job.owner.username,
+        "status": job.status,
+        "reason": {"code": job.reason_code, "text": job.reason},
+        "attempt": job.attempt_number,
+        "priority": job.priority_id,
+        "resources": {
+            "workers": job.workers,
+            "gpus": job.gpus,
+            "gpu_type": job.gpu_type,
+            "total_gpus": job.total_gpus,
+        },
+        "progress": progress_of(feed),
+        "headline": feed.headline,
+        "held_by": job.held_by.username if job.held_by else None,
+        "cancel_requested_at": iso(job.cancel_requested_at),
+        "exit_code": job.exit_code,
+        "tags": job.tags,
+        "created_at": iso(job.created_at),
+        "queued_at": iso(job.queued_at),
+        "started_at": iso(job.started_at),
+        "finished_at": iso(job.finished_at),
+        "url": f"{settings.TRAINHALL_URL}{reverse('jobs:detail', args=[job.pk])}",
+        "version": job.version,
+    }
+
+
+def job_document(job: Job) -> dict[str, Any]:
+    """Everything about one job but its points, lines and events."""
+    attempts = list(job.attempts.prefetch_related("workers").order_by("number"))
+    latest = attempts[-1] if attempts else None
+    return {
+        **job_row(job),
+        "spec": public_spec(job),
+        "runtime": job.runtime_snapshot.get("slug"),
+        "code": {"kind": job.parsed.code.kind, "label": job.code_label, "ready_at": iso(job.code_ready_at)},
+        "origin": job.origin,
+        "notes": job.notes,
+        "cancel_requested_by": job.cancel_requested_by.username if job.cancel_requested_by else None,
+        "stop_deadline": iso(latest.stop_deadline) if latest and not latest.ended_at else None,
+        "attempts": [_attempt(attempt) for attempt in attempts],
+        "workers": [_worker(worker) for worker in latest.workers.all()] if latest else [],
+        "log_seq": job.feed.log_seq,
+        "points_seq": job.feed.points_seq,
+        "refused_points": job.feed.refused_points,
+    }
+
+
+def public_spec(job: Job) -> dict[str, Any]:
+    """The parsed document; secrets and pasted files by name only."""
+    spec = dict(job.spec)
+    spec["secrets"] = [secret["name"] for secret in spec["secrets"]]
+    spec["code"] = {
+        **spec["code"],
+        "files": list(spec["code"]["files"]),
+    }
+    return spec
+
+
+def progress_of(feed: JobFeed) -> dict[str, Any] | None:
+    """step, total, epoch, fraction, eta (seconds from now), at; no estimate where reports have stopped."""
+    progress = feed.progress
+    if not progress:
+        return None
+    step, total, at = progress.get("step"), progress.get("total"), progress.get("at")
+    fraction = step / total if total and step is not None else None
+    eta = progress.get("eta")
+    stale = at is not None and time.time() - at > STALE_REPORTS
+    return {
+        "step": step,
+        "total": total,
+        "epoch": progress.get("epoch"),
+        "fraction": min(1.0, max(0.0, fraction)) if fraction is not None else None,
+        "eta": None if stale else eta,
+        "at": at,
+    }
+
+
+def _attempt(attempt: Attempt) -> dict[str, Any]:
+    return {
+        "number": attempt.number,
+        "cluster": attempt.cluster_id,
+        "object": attempt.object_name,
+        "admitted_at": iso(attempt.admitted_at),
+        "started_at": iso(attempt.started_at),
+        "ended_at": iso(attempt.ended_at),
+        "reason": {"code": attempt.reason_code, "text": attempt.reason},
+        "exit_code": attempt.exit_code,
+        "stop_deadline": iso(attempt.stop_deadline),
+    }
+
+
+def _worker(worker: Worker) -> dict[str, Any]:
+    return {
+        "name": str(worker),
+        "role": worker.role,
+        "index": worker.index,
+        "node": worker.node,
+        "pod": worker.pod_name,
+        "phase": worker.phase,
+        "exit_code": worker.exit_code,
+        "signal": worker.signal,
+        "reason": worker.reason,
+        "message": worker.message,
+        "started_at": iso(worker.started_at),
+        "finished_at": iso(worker.finished_at),
+        "lines": worker.log_number,
+    }

@@ -1,0 +1,83 @@
+"""What the planner says when asked now: of a job to come, of one that waits, and of the room on a cluster."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.utils import timezone
+from django.utils.translation import gettext as _
+
+from accounts.models import Namespace, User
+from jobs.capacity import Free, Request
+from jobs.documents import iso
+from jobs.forecast import Forecast, Verdict, forecast
+from jobs.models import Cluster, Job, PriorityClass
+from jobs.parsing import Parsed
+from jobs.queue import Wait, Waiting, plan
+from jobs.snapshot import nodes_of, take_snapshot
+
+
+def look_ahead(parsed: Parsed, *, namespace: Namespace, user: User) -> Forecast:
+    """Would this job start now, wait, or never run? Asked before anything is stored."""
+    spec = parsed.spec
+    now = timezone.now()
+    asked = Waiting(
+        id="",
+        name=spec.name,
+        namespace=namespace.slug,
+        owner=user.username,
+        priority=spec.priority,
+        priority_value=PriorityClass.objects.get(pk=spec.priority).value,
+        request=Request(
+            workers=spec.resources.workers,
+            gpus=spec.resources.gpus,
+            gpu_type=spec.resources.gpu_type,
+            cpu_millis=spec.resources.cpu_millis,
+            memory_bytes=spec.resources.memory_bytes,
+        ),
+        queued_at=now,
+        waited_before=0,
+        time_limit=spec.time_limit,
+    )
+    for _name, snapshot, _jobs in take_snapshot():
+        return forecast(snapshot, asked, now)
+    return Forecast(Verdict.NEVER, _("This portal has no cluster yet."))
+
+
+def why_waiting(job: Job) -> Wait | None:
+    """The planner's verdict on a queued job; None if it would be admitted by the next pass."""
+    for name, snapshot, waiting in take_snapshot():
+        if name == job.cluster_id and job.pk in waiting:
+            return next((wait for wait in plan(snapshot, timezone.now()).waits if wait.job_id == job.pk), None)
+    return None
+
+
+def cluster_document(cluster: Cluster) -> dict[str, Any]:
+    """A cluster as last seen, and what our own ledger leaves free on it."""
+    nodes = nodes_of(cluster)
+    free = Free(nodes)
+    for name, snapshot, _waiting in take_snapshot():
+        if name == cluster.name:
+            for held in snapshot.holding:
+                free.take(held.request, held.nodes)
+    silent = (timezone.now() - cluster.seen_at).total_seconds() if cluster.seen_at else None
+    return {
+        "name": cluster.name,
+        "kind": cluster.kind,
+        "seen_at": iso(cluster.seen_at),
+        "silent_seconds": round(silent, 1) if silent is not None else None,
+        "error": cluster.error,
+        "gpus": {
+            "total": sum(node.gpus for node in nodes if node.ready),
+            "free": sum(max(0, room.gpus) for room in free.rooms.values()),
+            "virtual": any(node.get("virtual") for node in cluster.nodes),
+        },
+        "nodes": [
+            {
+                **node,
+                "free_gpus": max(0, free.rooms[node["name"]].gpus) if node["name"] in free.rooms else 0,
+                "free_cpu_millis": max(0, free.rooms[node["name"]].cpu_millis) if node["name"] in free.rooms else 0,
+            }
+            for node in cluster.nodes
+        ],
+    }
