@@ -9,8 +9,9 @@ from jobs.cluster.local.facts import ObjectFacts, PodFacts
 from jobs.cluster.manifests import GPU, GPU_PRODUCT, INDEX_LABEL
 from jobs.cluster.port import Manifest
 from jobs.cluster.quantities import format_cpu
+from jobs.cluster.room import VIRTUAL_LABEL
 
-VIRTUAL_LABEL = "trainhall.io/virtual-gpus"
+
 IMAGE_IGNORED = "trainhall.io/image-ignored"
 MAX_PODS = 110
 LOST, UNKNOWN = "NodeLost", "OutcomeUnknown"
