@@ -18,12 +18,15 @@ class NameRefused(ValueError):
     """The name cannot be given; the words say why."""
 
 
-def check_username(username: str) -> None:
-    """Raise NameRefused for a name that is no name, or that people could take for another account's."""
+def check_form(username: str) -> None:
     if not namespaces.is_canonical(username):
         raise NameRefused(
             _("A user name has 1 to 150 characters: no spaces at its ends, no invisible and no full-width ones.")
         )
+
+
+def check_looks_like_no_other(username: str) -> None:
+    """Raise NameRefused for a name that people would take for another account's."""
     wanted = namespaces.spelling(username)
     for other in User.objects.values_list("username", flat=True).iterator():
         if namespaces.spelling(other) == wanted:
@@ -35,12 +38,13 @@ def ensure_person(
     username: str, *, password: str | None = None, display_name: str = "", site_role: str = SiteRole.NONE
 ) -> User:
     """The person of this name, made with a personal namespace if there is none. One who exists is left as they are."""
+    check_form(username)
     if person := User.objects.filter(username=username).first():
         return person
     _one_at_a_time()
     if person := User.objects.filter(username=username).first():
         return person
-    check_username(username)
+    check_looks_like_no_other(username)
     person = User.objects.create_user(
         username, password, display_name=display_name or username, site_role=SiteRole(site_role)
     )
