@@ -137,7 +137,7 @@ def spec_digest(job: Rendering) -> str:
 
 def literal(text: str) -> str:
     """The text, escaped so that Kubernetes' `$(NAME)` expansion gives it back unchanged."""
-    return re.sub(r"\$(?=[$(])", "$$$$", text)
+    return re.sub(r"\$(?=[$(])", "$$", text)
 
 
 # Objects

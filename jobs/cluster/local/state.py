@@ -11,7 +11,6 @@ from jobs.cluster.port import Manifest
 from jobs.cluster.quantities import format_cpu
 from jobs.cluster.room import VIRTUAL_LABEL
 
-
 IMAGE_IGNORED = "trainhall.io/image-ignored"
 MAX_PODS = 110
 LOST, UNKNOWN = "NodeLost", "OutcomeUnknown"
