@@ -9,7 +9,7 @@ from typing import Any
 
 from jobs.exceptions import SpecError
 
-DURATION = re.compile(r"(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m)?(?:(\d+)s)?")
+DURATION = re.compile(r"(?:([0-9]+)d)?(?:([0-9]+)h)?(?:([0-9]+)m)?(?:([0-9]+)s)?")
 CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff]")
 
 
@@ -77,7 +77,7 @@ class FieldReader:
     def mapping(
         self, data: Mapping[str, Any], field: str, names: re.Pattern[str], read: Callable[[str, object], Any]
     ) -> dict[str, Any]:
-        value = data.get(field) or {}
+        value = {} if data.get(field) is None else data[field]
         if not isinstance(value, dict):
             self.wrong(field, "must map names to values")
             return {}
@@ -138,7 +138,7 @@ class FieldReader:
         return value
 
     def words(self, data: Mapping[str, Any], field: str, *, allowed: Collection[str] | None = None) -> tuple[str, ...]:
-        value = data.get(field) or []
+        value = [] if data.get(field) is None else data[field]
         good = isinstance(value, list) and len(value) <= 50
         if not good or not all(isinstance(item, str) and 0 < len(item) <= 60 for item in value):
             self.wrong(field, "must be a list of at most 50 short texts")

@@ -12,7 +12,7 @@ from django.utils.dateparse import parse_datetime
 from django.utils.translation import gettext as _
 
 from jobs.exceptions import SpecError
-from jobs.parsing import parse_duration
+from jobs.fields import parse_duration
 from jobs.states import JobStatus
 
 PARAMETERS = ("namespace", "status", "user", "tag", "q", "since")

@@ -19,7 +19,16 @@ app.conf.update(
     worker_hijack_root_logger=False,
     broker_connection_retry_on_startup=True,
     broker_connection_max_retries=None,
-    broker_transport_options={"visibility_timeout": 3600, "socket_timeout": 10, "socket_connect_timeout": 5},
+    broker_transport_options={
+        "visibility_timeout": 3600,
+        "socket_timeout": 10,
+        "socket_connect_timeout": 2,
+        # without these a publish waits 6 s for a broker that is away
+        "max_retries": 1,
+        "interval_start": 0,
+        "interval_step": 0,
+        "interval_max": 0,
+    },
     task_publish_retry=False,  # a request never waits for the broker; the scan finds the work
     beat_schedule_filename=os.path.join(os.environ.get("TRAINHALL_DATA_DIR", "var"), "beat-schedule"),
     beat_schedule={

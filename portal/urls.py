@@ -5,10 +5,12 @@ from __future__ import annotations
 from django.urls import include, path
 
 from accounts.urls import api_urls as accounts_api_urls
+from jobs.urls import api_urls as jobs_api_urls
 
 urlpatterns = [
     path("", include("accounts.urls")),
     path("api/v1/", include((accounts_api_urls, "api-accounts"))),
+    path("api/v1/", include((jobs_api_urls, "api-jobs"))),
     path("", include("jobs.urls")),
     path("", include("metrics.urls")),
 ]

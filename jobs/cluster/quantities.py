@@ -7,7 +7,7 @@ from decimal import ROUND_CEILING, Decimal
 
 LARGEST = 2**63 - 1  # what a database column and the API server can hold
 
-_QUANTITY = re.compile(r"([0-9]{1,18}(?:\.[0-9]{0,18})?|\.[0-9]{1,18})(m|[kMGTPE]i?|Ki)?")
+_QUANTITY = re.compile(r"([0-9]{1,30}(?:\.[0-9]{0,18})?|\.[0-9]{1,18})(m|[kMGTPE]i?|Ki)?")
 _FACTORS = {
     "m": Decimal("0.001"),
     "k": Decimal(10**3),

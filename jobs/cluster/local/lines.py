@@ -17,7 +17,7 @@ KEPT_WHEN_FLOODED = 100  # newest lines kept aside, so that the last words of a 
 
 Line = tuple[float, str, bool]  # time, text, overwritten
 
-_END = re.compile(rb"[\r\n]")
+_END = re.compile(rb"\r\n|[\r\n]")
 
 
 class LineSplitter:
@@ -38,10 +38,11 @@ class LineSplitter:
         for match in _END.finditer(data):
             self._keep(data[position : match.start()], now)
             position = match.end()
-            if match.group() == b"\n":
-                self._newline(now, lines)
+            if match.group() == b"\r":
+                # at the very end it may be the first half of "\r\n": not shown before we know
+                self._carriage_return(now, lines, hold=position == len(data))
             else:
-                self._carriage_return(now, lines)
+                self._newline(now, lines)
         self._keep(data[position:], now)
         lines.extend(self.pending(now))
         return lines
@@ -52,7 +53,8 @@ class LineSplitter:
         if now - self._bar_given < BAR_INTERVAL:
             return lines
         if self._bar is not None:
-            self._give_bar(now, lines)
+            if now > self._bar[0]:
+                self._give_bar(now, lines)
         elif self._after_bar and self._part and now - self._part_time >= BAR_INTERVAL:
             text = self._text()
             if text != self._part_shown:
@@ -95,13 +97,18 @@ class LineSplitter:
         self._after_bar = False
         lines.append((now, text, False))
 
-    def _carriage_return(self, now: float, lines: list[Line]) -> None:
+    def _carriage_return(self, now: float, lines: list[Line], *, hold: bool) -> None:
         text = self._take()
         self._after_bar = True
-        if text:
-            self._bar = (now, text)
-            if now - self._bar_given >= BAR_INTERVAL:
-                self._give_bar(now, lines)
+        if not text:
+            return
+        due = now - self._bar_given >= BAR_INTERVAL
+        if hold and due and self._bar is not None:
+            self._give_bar(now, lines)  # the state before, so that a bar whose every write is held still moves
+            due = False
+        self._bar = (now, text)
+        if due and not hold:
+            self._give_bar(now, lines)
 
     def _give_bar(self, now: float, lines: list[Line]) -> None:
         assert self._bar is not None
