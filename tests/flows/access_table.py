@@ -1,0 +1,99 @@
+"""The approved list: every route and method of the site, and who may. test_access_matrix.py holds the site to it.
+
+The cast: `nobody` is not signed in; `stranger` (dave) shares nothing; the others have that role in vision, where `owner`
+(alice) owns the job that is asked for and `member` (bob) does not; auditor and admin are roles for the site.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+CAST = ("nobody", "stranger", "viewer", "member", "owner", "lead", "auditor", "admin")
+
+
+@dataclass(frozen=True)
+class Rule:
+    """`who` may. With `hides`, a stranger gets what a made-up id gets. With `asks`, the body decides: no refused one may
+    have an effect, whatever the status."""
+
+    who: frozenset[str]
+    hides: bool = False
+    asks: bool = False
+
+
+def _rule(names: str, *, hides: bool = False, asks: bool = False) -> Rule:
+    return Rule(frozenset(names.split()), hides=hides, asks=asks)
+
+
+EVERYONE = _rule("nobody stranger viewer member owner lead auditor admin")
+SIGNED_IN = _rule("stranger viewer member owner lead auditor admin")  # shows only what is one's own, or no secret
+VIEW = _rule("viewer member owner lead auditor admin", hides=True)
+SUBMIT = _rule("member owner lead admin", asks=True)
+CHANGE = _rule("owner lead admin", hides=True)  # a job of somebody else needs the lead
+OWNER_ONLY = _rule("owner", hides=True)  # a thing that belongs to one person, such as a token
+AUDIT = _rule("lead auditor admin")
+SIGNED_URL = _rule("", hides=True)  # the signature in the URL counts, not the person: without it nothing is there
+ATTEMPT_TOKEN = _rule("")  # the token of the attempt counts, not the person
+
+ROUTES: dict[str, dict[str, Rule]] = {
+    "/login/": {"GET": EVERYONE, "POST": EVERYONE},
+    "/logout/": {"POST": SIGNED_IN},
+    "/me/tokens/": {"GET": SIGNED_IN, "POST": SIGNED_IN},
+    "/me/tokens/<str:key>/revoke/": {"POST": OWNER_ONLY},
+    "/me/namespaces/": {"GET": SIGNED_IN},
+    "/api/v1/tokens/": {"GET": SIGNED_IN, "POST": SIGNED_IN},
+    "/api/v1/tokens/current/": {"GET": SIGNED_IN},
+    "/api/v1/tokens/<str:key>/": {"DELETE": OWNER_ONLY},
+    "/api/v1/namespaces/": {"GET": SIGNED_IN},
+    "/api/v1/namespaces/<str:name>/": {"GET": VIEW},
+    "/api/v1/namespaces/<str:name>/members/": {"GET": VIEW},
+    "/api/v1/namespaces/<str:name>/quota/": {"GET": VIEW},
+    "/api/v1/audit/": {"GET": AUDIT},
+    "/jobs/": {"GET": SIGNED_IN},
+    "/jobs/new/": {"GET": SIGNED_IN, "POST": SUBMIT},
+    "/jobs/forecast/": {"POST": SUBMIT},
+    "/jobs/preview/": {"POST": SUBMIT},
+    "/jobs/sample/": {"POST": SUBMIT},
+    "/jobs/<job_id>/": {"GET": VIEW},
+    "/jobs/<job_id>/logs/": {"GET": VIEW},
+    "/jobs/<job_id>/workers/": {"GET": VIEW},
+    "/jobs/<job_id>/events/": {"GET": VIEW},
+    "/jobs/<job_id>/spec/": {"GET": VIEW},
+    "/jobs/<job_id>/stop/": {"POST": CHANGE},
+    "/jobs/<job_id>/stop-now/": {"POST": CHANGE},
+    "/jobs/<job_id>/hold/": {"POST": CHANGE},
+    "/jobs/<job_id>/release/": {"POST": CHANGE},
+    "/code/<sha256>/": {"GET": SIGNED_URL},
+    "/api/v1/jobs/": {"GET": SIGNED_IN, "POST": SUBMIT},
+    "/api/v1/jobs/<job_id>/": {"GET": VIEW},
+    "/api/v1/jobs/<job_id>/cancel/": {"POST": CHANGE},
+    "/api/v1/jobs/<job_id>/hold/": {"POST": CHANGE},
+    "/api/v1/jobs/<job_id>/release/": {"POST": CHANGE},
+    "/api/v1/jobs/<job_id>/why/": {"GET": VIEW},
+    "/api/v1/jobs/<job_id>/events/": {"GET": VIEW},
+    "/api/v1/jobs/<job_id>/manifest/": {"GET": VIEW},
+    "/api/v1/jobs/<job_id>/logs/": {"GET": VIEW},
+    "/api/v1/forecast/": {"POST": SUBMIT},
+    "/api/v1/uploads/": {"POST": SIGNED_IN},  # a content-addressed archive that only its uploaders may name
+    "/api/v1/runtimes/": {"GET": SIGNED_IN},
+    "/api/v1/clusters/": {"GET": SIGNED_IN},
+}
+
+# What stands in front of Django: metrics.ingest_asgi.BARE_ROUTES.
+BARE: dict[str, dict[str, Rule]] = {
+    "/api/v1/jobs/<id>/ingest/": {"POST": ATTEMPT_TOKEN},
+}
+
+# What a socket may be opened on, and the topics one may subscribe to there.
+SOCKETS: dict[str, Rule] = {
+    "/ws/": SIGNED_IN,
+}
+TOPICS: dict[str, Rule] = {
+    "job/<id>": VIEW,
+    "points/<id>": VIEW,
+    "logs/<id>/<worker>": VIEW,
+    "namespace/<name>": VIEW,
+    "jobs": SIGNED_IN,
+    "cluster": SIGNED_IN,
+    "inbox": SIGNED_IN,
+}
