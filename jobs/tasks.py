@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 from celery import shared_task
 from django.db.models import Q
 from django.utils import timezone
@@ -26,9 +28,7 @@ def launch(attempt_id: int) -> None:
 def stop_wanted() -> None:
     """Take the next step for every attempt that somebody wants ended."""
     wanted = Attempt.objects.filter(ended_at=None).exclude(stop_code="")
-    todo = wanted.filter(
-        Q(stop_requested_at=None) | Q(job__stop_now_at__gte=timezone.now() - timezone.timedelta(minutes=5))
-    )
+    todo = wanted.filter(Q(stop_requested_at=None) | Q(job__stop_now_at__gte=timezone.now() - timedelta(minutes=5)))
     for attempt_id in todo.values_list("pk", flat=True):
         dispatch.stop(attempt_id)
 
