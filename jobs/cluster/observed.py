@@ -63,7 +63,13 @@ class _Look:
 
     @property
     def workers(self) -> tuple[WorkerState, ...]:
-        return tuple(sorted((pod.worker for pod in self.pods), key=lambda worker: (worker.role, worker.index)))
+        """In order; of pods with the same index the one that counts comes last."""
+        return tuple(
+            sorted(
+                (pod.worker for pod in self.pods),
+                key=lambda worker: (worker.role, worker.index, worker.phase != "Failed", worker.pod_uid),
+            )
+        )
 
     @property
     def pods_gone(self) -> bool:
@@ -224,7 +230,7 @@ def _alive(look: _Look, *, seen: bool) -> Observed:
     late = [pod for pod in look.pods if not (pod.is_ready or pod.is_terminal)]
     if late:
         # the gravest of what the workers wait for: an image that is missing tells more than a pod that is starting
-        found = min((waiting(pod) for pod in late), key=lambda one: _GRAVITY.index(one.reason))
+        found = min((waiting(pod) for pod in late), key=lambda one: (_GRAVITY.index(one.reason), one.text))
         count = f" {len(here)} of {look.expected} workers run." if look.expected > 1 else ""
         return look.says(JobStatus.STARTING, Verdict(found.reason, f"{found.text}{count}"))
     return look.says(JobStatus.STARTING, Verdict(Reason.ADMITTED, "Released; its pods are not there yet."))

@@ -168,7 +168,7 @@ def _failed_setup(pod: dict[str, Any]) -> dict[str, Any]:
 
 def _is_ready(pod: dict[str, Any]) -> bool:
     ready = condition(pod, "Ready").get("status")
-    return ready == "True" or (ready is None and bool(part(_main_status(pod), "state", "running")))
+    return ready == "True" or (ready is None and "running" in part(_main_status(pod), "state"))
 
 
 def _is_lost(pod: dict[str, Any]) -> bool:
@@ -295,7 +295,7 @@ def waiting(view: PodView) -> Verdict:
         words = f"{name} has no machine yet.{_quoted(text(scheduled, 'message'))}"
         return Verdict(Reason.WAITING_FOR_CAPACITY, words)
     for status in _statuses(view.pod, "initContainerStatuses"):
-        if part(status, "state", "running"):
+        if "running" in part(status, "state"):
             return Verdict(
                 Reason.SETTING_UP, f"{name} is being set up: {text(status, 'name')} fetches and unpacks the code."
             )

@@ -221,7 +221,7 @@ class TestGangs:
             seen.append(yard.look(ref))
             time.sleep(0.02)
 
-        assert [status for status in dict.fromkeys(look.status for look in seen)] == [
+        assert list(dict.fromkeys(look.status for look in seen)) == [
             JobStatus.STARTING,
             JobStatus.RUNNING,
             JobStatus.SUCCEEDED,
@@ -264,7 +264,8 @@ class TestSurroundings:
 
     def test_paths_are_real_and_the_token_is_there(self, yard: Yard) -> None:
         ref = yard.start(
-            'cat "$TRAINHALL_TOKEN_FILE"; echo; pwd; for dir in "$TRAINHALL_OUTPUT_DIR" "$TMPDIR" "$HOME"; do test -d "$dir" && echo yes; done'
+            'cat "$TRAINHALL_TOKEN_FILE"; echo; pwd; '
+            'for dir in "$TRAINHALL_OUTPUT_DIR" "$TMPDIR" "$HOME"; do test -d "$dir" && echo yes; done'
         )
         yard.end_of(ref)
 
@@ -348,7 +349,10 @@ class TestLogs:
         assert long.text == "x" * 65536 + f" … [{2**20 - 65536} more bytes of this line were cut]"
 
     def test_a_progress_bar_does_not_grow_without_bound(self, yard: Yard) -> None:
-        bar = "import sys, time\nfor step in range(100): sys.stdout.write(f'\\r{step}%'); sys.stdout.flush(); time.sleep(0.01)\nprint('\\r100%')"
+        bar = (
+            "import time\nfor step in range(100): print(f'\\r{step}%', end='', flush=True); time.sleep(0.01)\n"
+            "print('\\r100%')"
+        )
         ref = yard.start("", argv=python(bar))
         yard.end_of(ref)
 

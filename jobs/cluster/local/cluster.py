@@ -42,6 +42,7 @@ from jobs.cluster.quantities import parse_memory
 from jobs.exceptions import ClusterRefuses, ClusterUnavailable, ObjectDiffers, ObjectGone
 
 POLL = 0.03  # seconds between two looks at the bell
+LAST_LINES = 2.0  # seconds that a runner may take from telling the exit to its own end
 LIVENESS = 1.0  # seconds between two looks for runners that were killed: they cannot ring
 
 
@@ -221,7 +222,7 @@ class LocalCluster:
                 return True
             for pod in folder.pods():
                 # With the lock in our hand no runner can begin any more.
-                lock = try_lock(pod.path)
+                lock = self._lock_of_ended(pod)
                 if lock is None:
                     return False
                 stack.callback(os.close, lock)
@@ -235,6 +236,13 @@ class LocalCluster:
             os.rename(folder.path, folder.namespace / DELETED / folder.name)
         ring(self.root)
         return True
+
+    def _lock_of_ended(self, pod: PodFolder) -> int | None:
+        """The pod's lock, None while it lives. A runner that has told the exit still writes a line or two, so we wait."""
+        end = time.monotonic() + LAST_LINES
+        while (lock := try_lock(pod.path)) is None and pod.exit.exists() and time.monotonic() < end:
+            time.sleep(0.005)
+        return lock
 
     def _remove_contents(self, folder: ObjectFolder) -> None:
         """Keep what witnesses the attempt; drop what gives a secret away or fills the disk."""
