@@ -1,4 +1,4 @@
-"""What a training calls: log(), progress(), watch(), finish(). None of it ever raises into the training or waits for the portal."""
+"""What a training calls: log(), progress(), watch(), finish(). None of it raises into the training or waits for the portal."""
 
 from __future__ import annotations
 

@@ -193,8 +193,7 @@ class Sender:
                 records.append(record)
                 points += len(record[2])
             distributions = [
-                self.distributions.popleft()
-                for _ in range(min(len(self.distributions), DISTRIBUTIONS_PER_BATCH))
+                self.distributions.popleft() for _ in range(min(len(self.distributions), DISTRIBUTIONS_PER_BATCH))
             ]
             progress, self.progress = self.progress, None
             self._keep(pack(records, distributions, progress, attempt=self.place.attempt, rank=self.place.rank))

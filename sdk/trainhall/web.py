@@ -68,9 +68,7 @@ class Web:
             except OSError:
                 return  # already closed by the other side
 
-    def _exchange(
-        self, method: str, path: str, body: Optional[bytes], headers: Optional[Dict[str, str]]
-    ) -> Answer:
+    def _exchange(self, method: str, path: str, body: Optional[bytes], headers: Optional[Dict[str, str]]) -> Answer:
         self._connection.request(method, self._prefix + path, body=body, headers=headers or {})
         response = self._connection.getresponse()
         content = response.read(LONGEST_ANSWER)
