@@ -42,10 +42,9 @@ def last_wins(pieces: Sequence[Run]) -> Run:
         return EMPTY
     step = np.concatenate([piece.step for piece in pieces]) if len(pieces) > 1 else pieces[0].step
     if len(step) > 1 and (step[1:] <= step[:-1]).any():
-        order = np.argsort(step, kind="stable")
-        ordered = step[order]
-        keep = np.append(ordered[1:] != ordered[:-1], True)
-        order = order[keep]
+        sorting = np.argsort(step, kind="stable")
+        ordered = step[sorting]
+        order: Any = sorting[np.append(ordered[1:] != ordered[:-1], True)]
     else:
         order = slice(None)
     time = np.concatenate([piece.time for piece in pieces])

@@ -272,7 +272,8 @@ def _judge_series(batch: Batch, one: Any, now: float) -> None:
     if not isinstance(one, dict):
         batch.refusals.add(None, "bad_series", "a series is an object with key, step and value")
         return
-    key, steps, values, times = one.get("key"), one.get("step"), one.get("value"), one.get("time")
+    key: Any = one.get("key")
+    steps, values, times = one.get("step"), one.get("value"), one.get("time")
     group = one["group"] if one.get("group") is not None else _group_of(key)
     if not (isinstance(steps, list) and isinstance(values, list) and (times is None or isinstance(times, list))):
         batch.refusals.add(key, "bad_series", "step, value and time must be lists of the same length")
