@@ -96,13 +96,22 @@ class Cluster(Protocol):
         """Stop now: SIGKILL within about a second, whatever the grace."""
 
     def delete(self, ref: ObjectRef, *, person: Person | None, dry_run: bool = False) -> None:
-        """Remove the objects; the UID is a precondition. Gone already is fine. `dry_run` only asks whether one may."""
+        """Remove the objects; the UID is a precondition. Gone already is fine. `dry_run` only asks whether one may.
+
+        Pods that live get SIGTERM and their grace first; the Job is listed, with a deletionTimestamp, until they are gone.
+        """
 
     def observe(self) -> Observation:
         """List everything, in one consistent look."""
 
     def changes(self, timeout: float) -> bool:
-        """Wait until something may have changed, at most `timeout` seconds; True if so. The caller then observes."""
+        """Wait until something may have changed since `observe`, at most `timeout` seconds; True if so: then observe.
+
+        New log lines are not announced; who follows a log asks for it.
+        """
 
     def logs(self, ref: ObjectRef, worker: str, *, after: int, limit: int) -> Iterator[RawLine]:
-        """Lines of `<role>-<index>` with a number above `after`, at most `limit`, without waiting for more."""
+        """Lines of `<role>-<index>` with a number above `after`, at most `limit`, without waiting for more.
+
+        Raise ObjectGone where the log went with its object; a pod that has not begun has no lines.
+        """

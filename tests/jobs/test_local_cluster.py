@@ -135,6 +135,16 @@ class TestRelease:
         assert yard.events(ref).count("release") == 1
         assert yard.events(ref).count("start") == 2
 
+    def test_half_a_gang_is_no_success(self, yard: Yard, tmp_path: Path) -> None:
+        ref = yard.create("true", workers=2)
+        _dies_at("local.release.after_first_runner", tmp_path, lambda: yard.cluster.release(ref))
+        yard.wait(lambda: "exit" in yard.events(ref))
+        assert not yard.look(ref).ended
+
+        yard.cluster.suspend(ref)
+
+        assert (yard.look(ref).status, yard.look(ref).ended) == (None, True)
+
     def test_a_second_runner_leaves_at_once(self, yard: Yard) -> None:
         ref = yard.start(SLEEP)
         first = yard.runner_of(ref)

@@ -84,6 +84,12 @@ class TestEnds:
         assert yard.run("trian.py").reason == Reason.COMMAND_NOT_FOUND
         assert yard.run("", argv=["trian.py"]).reason == Reason.COMMAND_NOT_FOUND
 
+    def test_a_variable_that_no_process_can_have(self, yard: Yard) -> None:
+        ended = yard.run("true", env={"BROKEN": "a\0b"})
+
+        assert (ended.status, ended.reason) == (JobStatus.FAILED, Reason.COMMAND_NOT_FOUND)
+        assert "Invalid argument" in ended.text
+
     def test_setup_that_fails_ends_the_job_before_main(self, yard: Yard) -> None:
         ref = yard.create("echo main")
         (yard.folder(ref).pod("worker-0").path / "refuse-setup").touch()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 from contextlib import suppress
@@ -159,15 +160,15 @@ def _spawn(program: str, command: list[str], environment: dict[str, str], folder
             os.dup2(output, 2)
             os.chdir(folder)
             os.execve(program, arguments, environment)  # noqa: S606 - an argument list; the shell, if any, is the job's own
-        except OSError as error:
-            os.write(failure_write, str(error.errno).encode())
+        except (OSError, ValueError) as error:  # ValueError: a NUL in a value, a "=" in a name
+            os.write(failure_write, str(getattr(error, "errno", errno.EINVAL)).encode())
         finally:
             os._exit(128)
     os.close(nothing)
     os.close(failure_write)
     with open(failure, "rb") as file:
-        errno = file.read()
-    if errno:
+        failed_with = int(file.read() or 0)
+    if failed_with:
         os.waitpid(pid, 0)
-        raise OSError(int(errno), f"The command {command[0]!r} could not be started: {os.strerror(int(errno))}")
+        raise OSError(failed_with, f"The command {command[0]!r} could not be started: {os.strerror(failed_with)}")
     return pid

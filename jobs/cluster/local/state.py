@@ -44,7 +44,7 @@ def _job_status(facts: ObjectFacts) -> Status:
         "succeeded": sum(_phase(pod) == "Succeeded" for pod in ended),
         "failed": sum(_phase(pod) == "Failed" for pod in ended),
         "terminating": len(running) if _ending_deadline(facts) is not None else 0,
-        "conditions": _job_conditions(facts, pods, over=bool(pods) and not running),
+        "conditions": _job_conditions(facts, pods, over=len(pods) == len(facts.pods) and not running),
     }
     if facts.released is not None:
         status["startTime"] = timestamp(facts.released["at"])
