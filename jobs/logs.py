@@ -37,7 +37,7 @@ class LogFollower:
         ref = ObjectRef(attempt.kubernetes_namespace, attempt.object_name, attempt.uid)
         stored = 0
         for worker in workers:
-            while not worker.log_complete:
+            while True:
                 try:
                     lines = list(self.port.logs(ref, str(worker), after=worker.log_number, limit=LINES_PER_BLOCK))
                 except ClusterError as error:
@@ -59,7 +59,7 @@ def store_lines(attempt: Attempt, worker: Worker, lines: Sequence[RawLine]) -> N
     with transaction.atomic():
         moved = Worker.objects.filter(pk=worker.pk, log_number=worker.log_number).update(log_number=lines[-1].number)
         if not moved:
-            worker.refresh_from_db(fields=["log_number", "log_complete"])
+            worker.refresh_from_db(fields=["log_number"])
             return
         with connection.cursor() as cursor:
             cursor.execute(

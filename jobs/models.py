@@ -285,7 +285,6 @@ class Worker(models.Model):
     started_at = models.DateTimeField(null=True)
     finished_at = models.DateTimeField(null=True)
     log_number = models.PositiveBigIntegerField(default=0, help_text=_("Number of the last line stored."))
-    log_complete = models.BooleanField(default=False)
 
     class Meta:
         ordering = ("attempt", "role", "index")

@@ -222,7 +222,6 @@ class Migration(migrations.Migration):
                 ('started_at', models.DateTimeField(null=True)),
                 ('finished_at', models.DateTimeField(null=True)),
                 ('log_number', models.PositiveBigIntegerField(default=0, help_text='Number of the last line stored.')),
-                ('log_complete', models.BooleanField(default=False)),
                 ('attempt', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='workers', to='jobs.attempt')),
             ],
             options={
