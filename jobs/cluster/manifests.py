@@ -1,7 +1,4 @@
-"""What an attempt looks like on a cluster: a JobSpec becomes a suspended Indexed Job, a Service and a Secret. Pure.
-
-Kubernetes replaces `$(NAME)` and `$$` in values and commands. What a user typed is escaped, so it arrives as written.
-"""
+"""What an attempt looks like on a cluster: a JobSpec becomes a suspended Indexed Job, a Service and a Secret. Pure."""
 
 from __future__ import annotations
 
@@ -9,35 +6,39 @@ import copy
 import hashlib
 import json
 import re
-from dataclasses import dataclass
 from typing import Any
 
+from jobs.cluster import environment
 from jobs.cluster.port import Manifest, Objects
 from jobs.cluster.quantities import format_cpu, format_memory
-from jobs.spec import JobSpec, Resources, spec_to_dict
+from jobs.cluster.rendering import (
+    INDEX_LABEL,
+    MASTER_PORT,
+    RUN_FOLDER,
+    RUNS,
+    SDK_FOLDER,
+    TOKEN_FOLDER,
+    WORKSPACE,
+    Rendering,
+    literal,
+    object_name,
+)
+from jobs.spec import Resources, spec_to_dict
+
+__all__ = ["INDEX_LABEL", "Rendering", "is_same", "label_value", "manifest_for_people", "object_name", "render"]
 
 ROLE = "worker"
 MAIN, SETUP = "main", "setup"
 GPU = "nvidia.com/gpu"
 GPU_PRODUCT = "nvidia.com/gpu.product"  # the node label that spec.resources.gpu_type is compared with
-MASTER_PORT = 29500
 SECONDS_AFTER_FINISH = 24 * 3600  # the watcher deletes earlier, once outcome and logs are stored
 MASK = "********"
-
-# Where things lie in a pod. The local cluster puts folders of its own in their place.
-SDK_FOLDER = "/opt/trainhall"
-WORKSPACE = "/workspace"
-RUNS = "/runs"
-RUN_FOLDER = "/run/trainhall"
-TOKEN_FOLDER = "/var/run/secrets/trainhall"  # noqa: S105 - a folder
-HELPER_SDK = "/srv/trainhall/sdk"  # the package `trainhall` inside the helper image
 
 INSTANCE_LABEL = "trainhall.io/instance"
 JOB_LABEL = "trainhall.io/job"
 ATTEMPT_LABEL = "trainhall.io/attempt"
 ROLE_LABEL = "trainhall.io/role"
 DIGEST_ANNOTATION = "trainhall.io/spec-sha256"
-INDEX_LABEL = "batch.kubernetes.io/job-completion-index"
 IDENTITY_LABELS = (INSTANCE_LABEL, JOB_LABEL, ATTEMPT_LABEL)
 
 _LABEL_VALUE = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")
@@ -45,37 +46,6 @@ _SMALL = {
     "requests": {"cpu": "50m", "memory": "128Mi", "ephemeral-storage": "64Mi"},
     "limits": {"cpu": "1", "memory": "128Mi", "ephemeral-storage": "64Mi"},
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Rendering:
-    """Everything that decides how one attempt looks on a cluster."""
-
-    spec: JobSpec
-    job_id: str
-    attempt: int
-    instance: str  # which portal: two may share a cluster
-    kubernetes_namespace: str
-    username: str
-    internal_url: str  # the portal, as pods reach it
-    token: str
-    argv: list[str]  # the command with its parameters filled in
-    helper_image: str
-    launcher: str = "plain"
-    code_url: str = ""  # "" means no code to fetch
-    code_sha256: str = ""
-    secret_env: dict[str, str] | None = None  # values the user typed
-    resume_from: str = ""
-    identity: tuple[int, int, tuple[int, ...]] | None = None  # uid, gid, groups
-
-    @property
-    def name(self) -> str:
-        return object_name(self.job_id, self.attempt)
-
-
-def object_name(job_id: str, attempt: int) -> str:
-    """One name per attempt, never used again."""
-    return f"j-{job_id}-{attempt}"
 
 
 def render(job: Rendering) -> Objects:
@@ -133,11 +103,6 @@ def spec_digest(job: Rendering) -> str:
     """What was asked for, as a hash: equal for every repetition of a launch, also by a newer portal."""
     asked = {"spec": spec_to_dict(job.spec), "argv": job.argv, "code": job.code_sha256}
     return hashlib.sha256(json.dumps(asked, sort_keys=True, ensure_ascii=True).encode()).hexdigest()
-
-
-def literal(text: str) -> str:
-    """The text, escaped so that Kubernetes' `$(NAME)` expansion gives it back unchanged."""
-    return re.sub(r"\$(?=[$(])", "$$", text)
 
 
 # Objects
@@ -260,17 +225,11 @@ def _container_security(*, read_only: bool = False) -> Manifest:
 
 def _setup_container(job: Rendering) -> Manifest:
     """Copies the SDK, fetches and checks the code, makes the run's folders; then it is gone."""
-    env = [_value("PYTHONPATH", HELPER_SDK), *(_value(name, text) for name, text in _folders(job).items())]
-    if job.code_url:
-        env += [
-            _value("TRAINHALL_CODE_SHA256", job.code_sha256),
-            _from_secret("TRAINHALL_CODE_URL", job.name, "code-url"),
-        ]
     return {
         "name": SETUP,
         "image": job.helper_image,
         "command": ["python3", "-m", "trainhall.agent", "--setup"],
-        "env": env,
+        "env": environment.of_setup(job),
         "resources": copy.deepcopy(_SMALL),  # always: a LimitRange default would add gigabytes
         "securityContext": _container_security(read_only=True),
         "terminationMessagePolicy": "FallbackToLogsOnError",
@@ -289,7 +248,7 @@ def _main_container(job: Rendering) -> Manifest:
         "image": job.spec.image,
         "command": [literal(word) for word in job.argv],
         "workingDir": WORKSPACE,
-        "env": _environment(job),
+        "env": environment.of_main(job),
         "ports": [{"name": "rdzv", "containerPort": MASTER_PORT}],
         "resources": _resources(job.spec.resources),
         "securityContext": _container_security(),
@@ -341,129 +300,6 @@ def _volumes(job: Rendering) -> list[Manifest]:
         claim = {"claimName": volume.name, "readOnly": volume.read_only}
         volumes.append({"name": f"v-{volume.name}", "persistentVolumeClaim": claim})
     return volumes
-
-
-# The environment
-
-
-def _environment(job: Rendering) -> list[Manifest]:
-    """Our defaults, then the user's values, then what tells the pod who it is; the index first, so that the rest may use it."""
-    plain = _defaults(job) | _launcher_environment(job)
-    plain |= {name: literal(value) for name, value in job.spec.env.items()}
-    plain["PYTHONPATH"] = _python_path(job.spec.env.get("PYTHONPATH", ""))
-    plain |= _identity(job)
-    from_secrets = _secret_environment(job)
-    plain.pop("JOB_COMPLETION_INDEX", None)
-    return [
-        {"name": "JOB_COMPLETION_INDEX", "valueFrom": {"fieldRef": {"fieldPath": f"metadata.labels['{INDEX_LABEL}']"}}},
-        *(_value(name, text) for name, text in plain.items() if name not in from_secrets),
-        *from_secrets.values(),
-    ]
-
-
-def _defaults(job: Rendering) -> dict[str, str]:
-    return {
-        "HOME": WORKSPACE,
-        "USER": literal(job.username),
-        "PYTHONUNBUFFERED": "1",
-        "KUBEFLOW_TRAINER_SERVER_URL": f"{job.internal_url}/kf/{job.job_id}",
-        "MLFLOW_TRACKING_URI": f"{job.internal_url}/mlflow",
-    }
-
-
-def _python_path(users: str) -> str:
-    """The SDK last, so that a user's own module of that name wins."""
-    sdk = f"{SDK_FOLDER}/trainhall.zip"
-    return f"{literal(users)}:{sdk}" if users else sdk
-
-
-def _folders(job: Rendering) -> dict[str, str]:
-    run = f"{RUNS}/{job.job_id}"
-    return {
-        "TRAINHALL_SDK_DIR": SDK_FOLDER,
-        "TRAINHALL_WORKSPACE": WORKSPACE,
-        "TRAINHALL_OUTPUT_DIR": f"{run}/out",
-        "TRAINHALL_CHECKPOINT_DIR": f"{run}/ckpt",  # the same for all attempts
-        "TRAINHALL_TB_DIR": f"{run}/tb",
-    }
-
-
-def _identity(job: Rendering) -> dict[str, str]:
-    return {
-        "TRAINHALL_URL": job.internal_url,
-        "TRAINHALL_JOB_ID": job.job_id,
-        "TRAINHALL_ATTEMPT": str(job.attempt),
-        "TRAINHALL_TOKEN_FILE": f"{TOKEN_FOLDER}/token",
-        **_folders(job),
-        "TRAINHALL_RESUME_FROM": literal(job.resume_from),
-        "TRAINHALL_NOTICE_FILE": f"{RUN_FOLDER}/notice",
-    }
-
-
-def _secret_environment(job: Rendering) -> dict[str, Manifest]:
-    found: dict[str, Manifest] = {}
-    if (
-        not {"MLFLOW_TRACKING_URI", "MLFLOW_TRACKING_TOKEN"} & job.spec.env.keys()
-    ):  # our token is for our own address only
-        found["MLFLOW_TRACKING_TOKEN"] = _from_secret("MLFLOW_TRACKING_TOKEN", job.name, "token")
-    for secret in job.spec.secrets:
-        if secret.from_secret:
-            found[secret.name] = _from_secret(secret.name, secret.from_secret, secret.key or secret.name)
-        else:
-            found[secret.name] = _from_secret(secret.name, job.name, f"env.{secret.name}")
-    own = _identity(job)
-    return {name: entry for name, entry in found.items() if name not in own and name != "JOB_COMPLETION_INDEX"}
-
-
-def _launcher_environment(job: Rendering) -> dict[str, str]:
-    try:
-        words = LAUNCHERS[job.launcher]
-    except KeyError:
-        raise ValueError(f"No manifest is known for the launcher {job.launcher!r}.") from None
-    return words(job)
-
-
-def _plain(job: Rendering) -> dict[str, str]:
-    """One process per pod."""
-    return {
-        "RANK": "$(JOB_COMPLETION_INDEX)",
-        "WORLD_SIZE": str(job.spec.resources.workers),
-        "MASTER_ADDR": _first_host(job),
-        "MASTER_PORT": str(MASTER_PORT),
-    }
-
-
-def _torchrun(job: Rendering) -> dict[str, str]:
-    """torchrun takes every option from PET_*; RANK and WORLD_SIZE serve scripts started without it."""
-    per_node = job.spec.resources.gpus or 1
-    return {
-        "MASTER_ADDR": _first_host(job),
-        "MASTER_PORT": str(MASTER_PORT),
-        "PET_NNODES": str(job.spec.resources.workers),
-        "PET_NPROC_PER_NODE": str(per_node),
-        "PET_NODE_RANK": "$(JOB_COMPLETION_INDEX)",
-        "PET_MASTER_ADDR": "$(MASTER_ADDR)",
-        "PET_MASTER_PORT": "$(MASTER_PORT)",
-        "PET_RDZV_ID": f"{job.job_id}-{job.attempt}",
-        "RANK": "$(JOB_COMPLETION_INDEX)",
-        "WORLD_SIZE": str(job.spec.resources.workers * per_node),
-        "TORCH_NCCL_ASYNC_ERROR_HANDLING": "1",
-    }
-
-
-LAUNCHERS = {"plain": _plain, "torchrun": _torchrun}
-
-
-def _first_host(job: Rendering) -> str:
-    return f"{job.name}-0.{job.name}"
-
-
-def _value(name: str, text: str) -> Manifest:
-    return {"name": name, "value": text}
-
-
-def _from_secret(name: str, secret: str, key: str) -> Manifest:
-    return {"name": name, "valueFrom": {"secretKeyRef": {"name": secret, "key": key}}}
 
 
 def _mount(name: str, path: str, *, read_only: bool = False) -> dict[str, Any]:

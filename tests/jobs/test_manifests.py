@@ -19,10 +19,10 @@ from jobs.cluster.manifests import (
     Rendering,
     is_same,
     label_value,
-    literal,
     manifest_for_people,
     render,
 )
+from jobs.cluster.rendering import literal
 from jobs.spec import JobSpec, Resources, SecretRef, Volume
 
 GOLDEN = Path(__file__).resolve().parents[1] / "data" / "manifests"

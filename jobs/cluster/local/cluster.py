@@ -17,10 +17,10 @@ from typing import Any
 
 from jobs import faults
 from jobs.cluster import manifests
-from jobs.cluster.local import journal, logfile, processes, spawn, state
-from jobs.cluster.local.container import mark_of, remove_short_tmp
+from jobs.cluster.local import journal, logfile, orphans, processes, spawn, state
+from jobs.cluster.local.container import remove_short_tmp
 from jobs.cluster.local.devices import Devices, assign
-from jobs.cluster.local.facts import ObjectFacts, PodFacts, read_object
+from jobs.cluster.local.facts import ObjectFacts, read_object
 from jobs.cluster.local.layout import (
     DELETED,
     UNFINISHED,
@@ -28,7 +28,6 @@ from jobs.cluster.local.layout import (
     ObjectFolder,
     PodFolder,
     bell,
-    boot_id,
     check_name,
     locked,
     read_json,
@@ -39,6 +38,7 @@ from jobs.cluster.local.layout import (
 )
 from jobs.cluster.port import Manifest, ObjectRef, Objects, Observation, Person, RawLine
 from jobs.cluster.quantities import parse_memory
+from jobs.cluster.rendering import MASTER_PORT
 from jobs.exceptions import ClusterRefuses, ClusterUnavailable, ObjectDiffers, ObjectGone
 
 POLL = 0.03  # seconds between two looks at the bell
@@ -227,7 +227,9 @@ class LocalCluster:
                     return False
                 stack.callback(os.close, lock)
                 if pod.start.exists() and not pod.exit.exists():
-                    self._bury(pod)
+                    orphans.bury(pod)
+                    if not pod.exit.exists():
+                        return False
             self._remove_contents(folder)
             if journal.read(folder.path)[-1]["event"] != "delete":
                 journal.append(folder.path, "delete", person=(read_json(folder.deleting) or {}).get("person", ""))
@@ -264,24 +266,11 @@ class LocalCluster:
             self._stop(facts.folder, facts, kind="disruption", at_most=grace)
         for facts in stopped:
             for pod in facts.pods:
-                self._never_start(pod)
+                orphans.never_start(pod)
         end = time.monotonic() + grace + 2
         while time.monotonic() < end and any(self._lives(facts.folder) for facts in stopped):
             time.sleep(POLL)
         return len(stopped)
-
-    def _never_start(self, pod: PodFacts) -> None:
-        """Close a released pod that no runner has taken."""
-        if pod.started is not None or pod.exited is not None:
-            return
-        lock = try_lock(pod.folder.path)
-        if lock is None:
-            return  # a runner has just taken it, and will read the stop
-        try:
-            if not pod.folder.start.exists():
-                self._write_exit(pod.folder, reason="Stopped", ended_by="disruption", note="The portal was shut down.")
-        finally:
-            os.close(lock)
 
     def _lives(self, folder: ObjectFolder) -> bool:
         facts = read_object(folder)
@@ -341,53 +330,13 @@ class LocalCluster:
         """What a controller would do; safe to do twice. True if the object is gone afterwards."""
         for pod in facts.pods:
             if pod.is_live:
-                self._close_if_orphaned(pod.folder)
+                orphans.close_if_orphaned(pod.folder)
             elif pod.has_failed and facts.failed is None and pod.exited is not None:
                 # its runner died between telling its exit and telling the siblings
                 write_once(
                     facts.folder.failed, {"kind": "pod", "pod": pod.folder.worker, "at": pod.exited["finished_at"]}
                 )
         return facts.deleting is not None and self._finish_deletion(facts.folder)
-
-    def _close_if_orphaned(self, pod: PodFolder) -> None:
-        """A pod whose runner is gone without a word: its lock is free."""
-        lock = try_lock(pod.path)
-        if lock is None:
-            return
-        try:
-            if not pod.exit.exists():  # it may have ended between two looks
-                self._bury(pod)
-        finally:
-            os.close(lock)
-
-    def _bury(self, pod: PodFolder) -> None:
-        """Write the exit that nobody saw. The caller holds the pod's lock."""
-        started = read_json(pod.start)
-        stop = read_json(pod.object.stop)
-        ended_by = "kill" if pod.object.kill.exists() else stop["kind"] if stop else ""
-        if started["boot_id"] != boot_id():
-            self._write_exit(pod, reason=state.LOST, ended_by=ended_by, note="The machine was restarted.")
-        else:
-            processes.kill_marked(mark_of(pod))
-            note = "The process that watched over it was killed, so how it ended is not known."
-            self._write_exit(pod, reason=state.UNKNOWN, ended_by=ended_by, note=note)
-
-    def _write_exit(self, pod: PodFolder, *, reason: str, ended_by: str, note: str) -> None:
-        record = {
-            "code": None,
-            "signal": None,
-            "reason": reason,
-            "container": "",
-            "message": "",
-            "note": note,
-            "ended_by": ended_by,
-            "finished_at": time.time(),
-        }
-        write_atomically(pod.exit, record)
-        journal.append(pod.object.path, "exit", pod=pod.worker, code=None, reason=reason, ended_by=ended_by)
-        if not ended_by:
-            write_once(pod.object.failed, {"kind": "pod", "pod": pod.worker, "at": record["finished_at"]})
-        ring(self.root)
 
     # Files
 
@@ -448,4 +397,4 @@ def _free_port() -> int:
     with suppress(OSError), socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
-    return manifests.MASTER_PORT
+    return MASTER_PORT

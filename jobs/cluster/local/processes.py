@@ -90,7 +90,7 @@ def signal_all(pids: list[int], number: int) -> None:
             os.kill(pid, number)
 
 
-def kill_marked(mark: bytes, *, patience: float = 5.0) -> bool:
+def kill_marked(mark: bytes, *, patience: float = 1.0) -> bool:
     """Kill every process that carries the variable in its environment; True once none is left.
 
     This is how children of a runner that was killed are found, when no parent knows them any more.

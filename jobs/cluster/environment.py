@@ -1,0 +1,148 @@
+"""The environment of an attempt's containers (DESIGN 9, "In every pod"). Pure."""
+
+from __future__ import annotations
+
+from jobs.cluster.port import Manifest
+from jobs.cluster.rendering import (
+    HELPER_SDK,
+    INDEX_LABEL,
+    MASTER_PORT,
+    RUN_FOLDER,
+    RUNS,
+    SDK_FOLDER,
+    TOKEN_FOLDER,
+    WORKSPACE,
+    Rendering,
+    literal,
+)
+
+
+def of_setup(job: Rendering) -> list[Manifest]:
+    """For the init container that puts SDK and code in place."""
+    env = [_value("PYTHONPATH", HELPER_SDK), *(_value(name, text) for name, text in _folders(job).items())]
+    if job.code_url:
+        env += [
+            _value("TRAINHALL_CODE_SHA256", job.code_sha256),
+            _from_secret("TRAINHALL_CODE_URL", job.name, "code-url"),
+        ]
+    return env
+
+
+def of_main(job: Rendering) -> list[Manifest]:
+    """Our defaults, then the user's values, then what tells the pod who it is; the index first, so that the rest may use it."""
+    plain = _defaults(job) | _launcher_environment(job)
+    plain |= {name: literal(value) for name, value in job.spec.env.items()}
+    plain["PYTHONPATH"] = _python_path(job.spec.env.get("PYTHONPATH", ""))
+    plain |= _identity(job)
+    from_secrets = _secret_environment(job)
+    plain.pop("JOB_COMPLETION_INDEX", None)
+    return [
+        {"name": "JOB_COMPLETION_INDEX", "valueFrom": {"fieldRef": {"fieldPath": f"metadata.labels['{INDEX_LABEL}']"}}},
+        *(_value(name, text) for name, text in plain.items() if name not in from_secrets),
+        *from_secrets.values(),
+    ]
+
+
+def _defaults(job: Rendering) -> dict[str, str]:
+    return {
+        "HOME": WORKSPACE,
+        "USER": literal(job.username),
+        "PYTHONUNBUFFERED": "1",
+        "KUBEFLOW_TRAINER_SERVER_URL": f"{job.internal_url}/kf/{job.job_id}",
+        "MLFLOW_TRACKING_URI": f"{job.internal_url}/mlflow",
+    }
+
+
+def _python_path(users: str) -> str:
+    """The SDK last, so that a user's own module of that name wins."""
+    sdk = f"{SDK_FOLDER}/trainhall.zip"
+    return f"{literal(users)}:{sdk}" if users else sdk
+
+
+def _folders(job: Rendering) -> dict[str, str]:
+    run = f"{RUNS}/{job.job_id}"
+    return {
+        "TRAINHALL_SDK_DIR": SDK_FOLDER,
+        "TRAINHALL_WORKSPACE": WORKSPACE,
+        "TRAINHALL_OUTPUT_DIR": f"{run}/out",
+        "TRAINHALL_CHECKPOINT_DIR": f"{run}/ckpt",  # the same for all attempts
+        "TRAINHALL_TB_DIR": f"{run}/tb",
+    }
+
+
+def _identity(job: Rendering) -> dict[str, str]:
+    return {
+        "TRAINHALL_URL": job.internal_url,
+        "TRAINHALL_JOB_ID": job.job_id,
+        "TRAINHALL_ATTEMPT": str(job.attempt),
+        "TRAINHALL_TOKEN_FILE": f"{TOKEN_FOLDER}/token",
+        **_folders(job),
+        "TRAINHALL_RESUME_FROM": literal(job.resume_from),
+        "TRAINHALL_NOTICE_FILE": f"{RUN_FOLDER}/notice",
+    }
+
+
+def _secret_environment(job: Rendering) -> dict[str, Manifest]:
+    found: dict[str, Manifest] = {}
+    if (
+        not {"MLFLOW_TRACKING_URI", "MLFLOW_TRACKING_TOKEN"} & job.spec.env.keys()
+    ):  # our token is for our own address only
+        found["MLFLOW_TRACKING_TOKEN"] = _from_secret("MLFLOW_TRACKING_TOKEN", job.name, "token")
+    for secret in job.spec.secrets:
+        if secret.from_secret:
+            found[secret.name] = _from_secret(secret.name, secret.from_secret, secret.key or secret.name)
+        else:
+            found[secret.name] = _from_secret(secret.name, job.name, f"env.{secret.name}")
+    own = _identity(job)
+    return {name: entry for name, entry in found.items() if name not in own and name != "JOB_COMPLETION_INDEX"}
+
+
+def _launcher_environment(job: Rendering) -> dict[str, str]:
+    try:
+        words = LAUNCHERS[job.launcher]
+    except KeyError:
+        raise ValueError(f"No manifest is known for the launcher {job.launcher!r}.") from None
+    return words(job)
+
+
+def _plain(job: Rendering) -> dict[str, str]:
+    """One process per pod."""
+    return {
+        "RANK": "$(JOB_COMPLETION_INDEX)",
+        "WORLD_SIZE": str(job.spec.resources.workers),
+        "MASTER_ADDR": _first_host(job),
+        "MASTER_PORT": str(MASTER_PORT),
+    }
+
+
+def _torchrun(job: Rendering) -> dict[str, str]:
+    """torchrun takes every option from PET_*; RANK and WORLD_SIZE serve scripts started without it."""
+    per_node = job.spec.resources.gpus or 1
+    return {
+        "MASTER_ADDR": _first_host(job),
+        "MASTER_PORT": str(MASTER_PORT),
+        "PET_NNODES": str(job.spec.resources.workers),
+        "PET_NPROC_PER_NODE": str(per_node),
+        "PET_NODE_RANK": "$(JOB_COMPLETION_INDEX)",
+        "PET_MASTER_ADDR": "$(MASTER_ADDR)",
+        "PET_MASTER_PORT": "$(MASTER_PORT)",
+        "PET_RDZV_ID": f"{job.job_id}-{job.attempt}",
+        "RANK": "$(JOB_COMPLETION_INDEX)",
+        "WORLD_SIZE": str(job.spec.resources.workers * per_node),
+        "TORCH_NCCL_ASYNC_ERROR_HANDLING": "1",
+    }
+
+
+LAUNCHERS = {"plain": _plain, "torchrun": _torchrun}
+
+
+def _first_host(job: Rendering) -> str:
+    return f"{job.name}-0.{job.name}"
+
+
+def _value(name: str, text: str) -> Manifest:
+    return {"name": name, "value": text}
+
+
+def _from_secret(name: str, secret: str, key: str) -> Manifest:
+    return {"name": name, "valueFrom": {"secretKeyRef": {"name": secret, "key": key}}}
