@@ -11,7 +11,7 @@ from django.shortcuts import get_object_or_404
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
 from rest_framework import serializers
-from rest_framework.parsers import BaseParser, MultiPartParser
+from rest_framework.parsers import BaseParser, FormParser, JSONParser, MultiPartParser
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
@@ -141,15 +141,18 @@ class Reason(serializers.Serializer):
 
 
 class JobCancelView(APIView):
+    parser_classes = [JSONParser, FormParser, MultiPartParser]
+
     @extend_schema(
         operation_id="jobs_cancel", request=Reason, responses={200: ANY_OBJECT, 403: ANY_OBJECT, 404: ANY_OBJECT}
     )
     def post(self, request: Request, job_id: str) -> Response:
         """Stop a job: SIGTERM, its grace, SIGKILL. What it reported and wrote is kept. A repeat changes nothing."""
+        job = visible_job(request, job_id)
         wish = Reason(data=request.data or {})
         wish.is_valid(raise_exception=True)
         job = submission.cancel(
-            visible_job(request, job_id),
+            job,
             user=request.user,
             note=wish.validated_data["reason"],
             at_once=wish.validated_data["now"],

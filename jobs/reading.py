@@ -57,6 +57,12 @@ def read_document(text: str, *, format: str) -> Document:  # noqa: A002 - the wo
     data = _load_yaml(text) if format == "yaml" else _load_json(text)
     if not isinstance(data, dict):
         raise SpecError("A job document is a mapping of fields, such as {namespace: …, runtime: …, command: …}.")
+    try:
+        json.dumps(data, ensure_ascii=False, allow_nan=False, default=str).encode()
+    except UnicodeEncodeError as error:
+        raise SpecError("The document holds half a character (a lone surrogate), which no file can keep.") from error
+    except ValueError as error:
+        raise SpecError("The document holds a number that is too large or not finite.") from error
     lines: dict[str, int] = {}
     _note_lines(data, "", lines)
     return Document(text=text, format=format, data=data, lines=lines)

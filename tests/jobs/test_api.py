@@ -187,7 +187,7 @@ def test_a_forecast_stores_nothing(api: Client) -> None:
     fits = post(api, "forecast/", {**LEAST, "resources": {"gpus": 8}}).json()
     assert (fits["verdict"], fits["fit"]) == ("fits_now", ["n"])
     never = post(api, "forecast/", {**LEAST, "resources": {"gpus": 16}}).json()
-    assert (never["verdict"], never["alternatives"][0]) == ("never", "2 workers × 8 GPUs")
+    assert (never["verdict"], never["alternatives"][0]) == ("never", "1 worker × 8 GPUs")
     assert post(api, "jobs/", {**LEAST, "resources": {"gpus": 16}}).json()["error"]["code"] == "never_fits"
     assert not Job.objects.exists()
 
