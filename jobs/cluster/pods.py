@@ -161,7 +161,8 @@ def _main_status(pod: dict[str, Any]) -> dict[str, Any]:
 
 def _failed_setup(pod: dict[str, Any]) -> dict[str, Any]:
     for status in _statuses(pod, "initContainerStatuses"):
-        if number(status, "state", "terminated", "exitCode") not in (None, 0):
+        ended = part(status, "state", "terminated")
+        if number(ended, "exitCode") not in (None, 0) and text(ended, "reason") != UNKNOWN_STATUS:
             return status
     return {}
 

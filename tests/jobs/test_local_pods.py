@@ -281,15 +281,13 @@ class TestSurroundings:
         assert rest == ["yes"] * 3
 
     def test_a_socket_has_room_in_tmp(self, yard: Yard) -> None:
-        program = "import os, socket; socket.socket(socket.AF_UNIX).bind(os.environ['TMPDIR'] + '/' + 'x' * 40); print('bound')"
+        program = "import os, socket; tmp = os.environ['TMPDIR']; socket.socket(socket.AF_UNIX).bind(tmp + '/' + 'x' * 40); print(tmp)"
         ref = yard.start("", argv=python(program))
         yard.end_of(ref)
-        assert yard.text(ref) == "bound"
 
-        short = f"/tmp/th-{yard.folder(ref).pod('worker-0').record()['uid'][:13]}"
-        assert os.path.islink(short)
-        yard.cluster.delete(ref, person=None)
-        assert not os.path.lexists(short)
+        assert len(yard.text(ref)) <= 60
+        assert (yard.folder(ref).pod("worker-0").volumes / "tmp" / ("x" * 40)).is_socket()
+        assert not os.path.lexists(yard.text(ref)), "the short link goes with the pod"
 
     def test_what_a_shell_would_expand_arrives_as_written(self, yard: Yard) -> None:
         ref = yard.start("""x=$(echo a$((1+2))); echo "$x" '$(RANK)' "$$" | sed 's/[0-9]\\{2,\\}/pid/'""")

@@ -467,6 +467,21 @@ TABLE: dict[str, tuple[Raw | None, list[Raw], JobStatus | None, Reason | None, b
         True,
         "could not be located",
     ),
+    "status unknown during setup": (
+        job(BACKOFF),
+        [
+            pod(
+                "Failed",
+                setup=terminated(137, "ContainerStatusUnknown"),
+                main={"waiting": {"reason": "PodInitializing"}},
+                status={"message": "its watcher was killed"},
+            )
+        ],
+        FAILED,
+        Reason.OUTCOME_UNKNOWN,
+        True,
+        "its watcher was killed",
+    ),
     "failed, without any container": (job(BACKOFF), [pod("Failed")], FAILED, Reason.OUTCOME_UNKNOWN, True, "not known"),
     # being ended by us
     "stopping": (job(suspend=True), [pod(metadata=DELETING)], None, Reason.STOPPED, False, "ending"),

@@ -18,7 +18,6 @@ from typing import Any
 from jobs import faults
 from jobs.cluster import manifests
 from jobs.cluster.local import journal, logfile, orphans, processes, spawn, state
-from jobs.cluster.local.container import remove_short_tmp
 from jobs.cluster.local.devices import Devices, assign
 from jobs.cluster.local.facts import ObjectFacts, read_object
 from jobs.cluster.local.layout import (
@@ -250,7 +249,6 @@ class LocalCluster:
         """Keep what witnesses the attempt; drop what gives a secret away or fills the disk."""
         folder.secret.unlink(missing_ok=True)
         for pod in folder.pods():
-            remove_short_tmp(pod)
             shutil.rmtree(pod.volumes, ignore_errors=True)
             pod.log.unlink(missing_ok=True)
             pod.log_index.unlink(missing_ok=True)

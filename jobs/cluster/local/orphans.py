@@ -6,7 +6,7 @@ import os
 import time
 
 from jobs.cluster.local import journal, processes, state
-from jobs.cluster.local.container import mark_of
+from jobs.cluster.local.container import mark_of, remove_short_tmp
 from jobs.cluster.local.facts import PodFacts
 from jobs.cluster.local.layout import PodFolder, boot_id, read_json, ring, try_lock, write_atomically, write_once
 
@@ -39,6 +39,7 @@ def bury(pod: PodFolder) -> None:
 
 
 def _write_exit(pod: PodFolder, *, reason: str, ended_by: str, note: str) -> None:
+    remove_short_tmp(pod)
     record = {
         "code": None,
         "signal": None,

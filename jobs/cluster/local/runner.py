@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from jobs.cluster.local import journal, processes
-from jobs.cluster.local.container import Container, failed_to_start
+from jobs.cluster.local.container import Container, failed_to_start, remove_short_tmp
 from jobs.cluster.local.layout import PodFolder, boot_id, read_json, ring, try_lock, write_atomically, write_once
 from jobs.cluster.local.lines import LineSplitter, RateCap
 from jobs.cluster.local.logfile import LogWriter
@@ -80,6 +80,7 @@ class Runner:
         ring(self.object.root)
 
     def _note_exit(self, outcome: dict[str, Any]) -> None:
+        remove_short_tmp(self.pod)
         ended_by = self.ending.kind if self.ending else ""
         exit_record = {
             **outcome,

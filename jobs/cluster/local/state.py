@@ -202,6 +202,8 @@ def _pod_status(facts: ObjectFacts, pod: PodFacts) -> Status:
     }
     if begun is not None:
         status["startTime"] = timestamp(begun)
+    if pod.exited and pod.exited.get("note"):
+        status["message"] = pod.exited["note"]
     disruption = _disruption(pod)
     if disruption and pod.exited:
         message = pod.exited.get("note") or "The portal was shut down."
