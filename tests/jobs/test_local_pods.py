@@ -281,7 +281,8 @@ class TestSurroundings:
         assert rest == ["yes"] * 3
 
     def test_a_socket_has_room_in_tmp(self, yard: Yard) -> None:
-        program = "import os, socket; tmp = os.environ['TMPDIR']; socket.socket(socket.AF_UNIX).bind(tmp + '/' + 'x' * 40); print(tmp)"
+            "import os, socket; tmp = os.environ['TMPDIR']; print(tmp); "
+            "socket.socket(socket.AF_UNIX).bind(tmp + '/' + 'x' * 40)"
         ref = yard.start("", argv=python(program))
         yard.end_of(ref)
 
