@@ -251,7 +251,8 @@ def _refuse_time(batch: Batch, key: str, step: int, index: int) -> None:
 def _judge(data: dict[str, Any], now: float) -> Batch:
     """A request that is not well formed somewhere: each part for itself."""
     batch = _opened(data.get("batch"), data.get("attempt"), data.get("rank", 0))
-    series, distributions = data.get("series") or [], data.get("distributions") or []
+    series = [] if data.get("series") is None else data["series"]
+    distributions = [] if data.get("distributions") is None else data["distributions"]
     if not isinstance(series, list):
         raise bad_json("series must be a list.")
     if not isinstance(distributions, list):

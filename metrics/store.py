@@ -1,0 +1,286 @@
+"""The only reader of points (`sealing` moves them, `ingest` adds them). DESIGN 11.13 says how they lie on disk.
+
+Readers take unsealed rows first and chunks second: a seal that commits in between moves points from where they have looked
+to where they still look. A row whose number is not above what its series' chunks hold has been sealed meanwhile and is left
+out, so an older row never covers a newer chunk.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from django.db import connection, transaction
+
+from jobs.models import JobFeed
+from metrics import chunks
+from metrics.chunks import Run
+from metrics.downsample import Buckets, bucketed
+from metrics.models import Chunk, PointBatch
+from metrics.packed import Series, unpack
+
+CHUNK_MEASURES = (
+    "id attempt rank key group first_step last_step first_time last_time count bad min max last seq open".split()
+)
+
+
+class SeriesId(NamedTuple):
+    key: str
+    rank: int
+    attempt: int
+
+
+@dataclass(slots=True)
+class Tail:
+    """Unsealed points of one series, in the order of their arrival."""
+
+    group: str = ""
+    pieces: list[tuple[int, Run]] = field(default_factory=list)
+
+    def above(self, seq: int) -> Run:
+        return chunks.last_wins([run for number, run in self.pieces if number > seq])
+
+
+@dataclass(slots=True)
+class SeriesPoints:
+    """What a chart gets of one series: every point of the range, or buckets of them."""
+
+    id: SeriesId
+    group: str
+    total: int  # points of the series, whatever the range
+    run: Run | None
+    buckets: Buckets | None
+
+
+@contextmanager
+def one_moment() -> Iterator[None]:
+    """All reads inside see the same moment. Inside somebody's transaction it is their isolation that counts."""
+    if connection.in_atomic_block:
+        yield
+        return
+    with transaction.atomic():
+        with connection.cursor() as cursor:
+            cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
+        yield
+
+
+# ---- reading -------------------------------------------------------------------------------------------------------
+
+
+def _tails(
+    job_id: str, *, keys: Collection[str] | None, attempts: Collection[int] | None, ranks: Collection[int] | None
+) -> dict[SeriesId, Tail]:
+    rows = PointBatch.objects.filter(job_id=job_id, body__isnull=False)
+    if attempts is not None:
+        rows = rows.filter(attempt__in=attempts)
+    if ranks is not None:
+        rows = rows.filter(rank__in=ranks)
+    found: dict[SeriesId, Tail] = defaultdict(Tail)
+    for attempt, rank, seq, body in rows.order_by("seq").values_list("attempt", "rank", "seq", "body"):
+        assert body is not None  # the query leaves sealed rows out
+        for one in unpack(body):
+            if keys is None or one.key in keys:
+                tail = found[SeriesId(one.key, rank, attempt)]
+                tail.group = one.group
+                tail.pieces.append((seq, Run(one.step, one.time, one.value)))
+    return found
+
+
+def _chunks(
+    job_id: str, *, keys: Collection[str] | None, attempts: Collection[int] | None, ranks: Collection[int] | None
+) -> dict[SeriesId, list[dict[str, Any]]]:
+    """The measures of chunks, without their points, in order of step."""
+    rows = Chunk.objects.filter(job_id=job_id)
+    if keys is not None:
+        rows = rows.filter(key__in=keys)
+    if attempts is not None:
+        rows = rows.filter(attempt__in=attempts)
+    if ranks is not None:
+        rows = rows.filter(rank__in=ranks)
+    found: dict[SeriesId, list[dict[str, Any]]] = defaultdict(list)
+    for row in rows.order_by("key", "attempt", "rank", "first_step").values(*CHUNK_MEASURES):
+        found[SeriesId(row["key"], row["rank"], row["attempt"])].append(row)
+    return found
+
+
+def _points_of(rows: Sequence[dict[str, Any]]) -> list[Run]:
+    if not rows:
+        return []
+    bodies = dict(Chunk.objects.filter(pk__in=[row["id"] for row in rows]).values_list("pk", "body"))
+    return [chunks.decompress(bodies[row["id"]], row["count"]) for row in rows]
+
+
+def _sealed_up_to(rows: Sequence[dict[str, Any]]) -> int:
+    return max((row["seq"] for row in rows), default=0)
+
+
+def list_series(job_id: str) -> list[dict[str, Any]]:
+    """Every series with its count, range, extremes and last point: what is sealed by its measures, the rest by its points."""
+    with one_moment():
+        tails = _tails(job_id, keys=None, attempts=None, ranks=None)
+        sealed = _chunks(job_id, keys=None, attempts=None, ranks=None)
+        return [_summary(one, tails.get(one, Tail()), sealed.get(one, [])) for one in sorted({*tails, *sealed})]
+
+
+def _summary(series: SeriesId, tail: Tail, rows: list[dict[str, Any]]) -> dict[str, Any]:
+    new = tail.above(_sealed_up_to(rows))
+    parts = rows
+    if len(new):
+        # chunks that new points may lie in are counted together with them, point by point
+        mixed = [row for row in rows if row["last_step"] >= new.step[0]]
+        run = chunks.last_wins([*_points_of(mixed), new])
+        parts = [row for row in rows if row["last_step"] < new.step[0]]
+        parts = [*parts, chunks.measures(run) | {"group": tail.group}]
+    newest = parts[-1]
+    return {
+        "key": series.key,
+        "group": newest["group"],
+        "rank": series.rank,
+        "attempt": series.attempt,
+        "count": sum(part["count"] for part in parts),
+        "bad": sum(part["bad"] for part in parts),
+        "first_step": parts[0]["first_step"],
+        "last_step": newest["last_step"],
+        "first_time": min(part["first_time"] for part in parts),
+        "last_time": max(part["last_time"] for part in parts),
+        "min": min((part["min"] for part in parts if part["min"] is not None), default=None),
+        "max": max((part["max"] for part in parts if part["max"] is not None), default=None),
+        "last": {"step": newest["last_step"], "value": newest["last"]},
+    }
+
+
+def read_series(
+    job_id: str,
+    *,
+    keys: Collection[str],
+    x: str = "step",
+    start: float | None = None,
+    end: float | None = None,
+    buckets: int = 0,
+    attempts: Collection[int] | None = None,
+    ranks: Collection[int] | None = None,
+    all_attempts: bool = False,
+) -> list[SeriesPoints]:
+    """Points of the series of these keys, each in order of `x`.
+
+    Where attempts overlap the newest wins: an older one ends before the first step of a newer one, unless attempts are asked
+    for by number or `all_attempts` is set.
+    """
+    with one_moment():
+        tails = _tails(job_id, keys=keys, attempts=attempts, ranks=ranks)
+        sealed = _chunks(job_id, keys=keys, attempts=attempts, ranks=ranks)
+        ends = {} if all_attempts or attempts is not None else _ends(tails, sealed)
+        return [
+            _read_one(
+                one,
+                tails.get(one, Tail()),
+                sealed.get(one, []),
+                x=x,
+                start=start,
+                end=end,
+                buckets=buckets,
+                before=ends.get(one),
+            )
+            for one in sorted({*tails, *sealed})
+        ]
+
+
+def _ends(tails: dict[SeriesId, Tail], sealed: dict[SeriesId, list[dict[str, Any]]]) -> dict[SeriesId, int]:
+    """For each series with a newer attempt: the first step that belongs to a newer one."""
+    first: dict[SeriesId, int] = {}
+    for one in {*tails, *sealed}:
+        steps = [row["first_step"] for row in sealed.get(one, [])[:1]]
+        steps += [int(run.step.min()) for _seq, run in tails.get(one, Tail()).pieces]
+        first[one] = min(steps)
+    return {
+        one: min(newer)
+        for one in first
+        if (newer := [step for other, step in first.items() if other[:2] == one[:2] and other.attempt > one.attempt])
+    }
+
+
+def _read_one(
+    series: SeriesId,
+    tail: Tail,
+    rows: list[dict[str, Any]],
+    *,
+    x: str,
+    start: float | None,
+    end: float | None,
+    buckets: int,
+    before: int | None,
+) -> SeriesPoints:
+    new = tail.above(_sealed_up_to(rows))
+    first, last = ("first_step", "last_step") if x == "step" else ("first_time", "last_time")
+    needed = [
+        row
+        for row in rows
+        if (start is None or row[last] >= start)
+        and (end is None or row[first] <= end)
+        and (before is None or row["first_step"] < before)
+    ]
+    run = chunks.last_wins([*_points_of(needed), new])
+    total = sum(row["count"] for row in rows) + len(new) - _replaced(new, rows)
+    if before is not None:
+        run = run.where(run.step < before)
+    axis = run.step if x == "step" else run.time
+    if x == "time" and len(axis) > 1 and (axis[1:] < axis[:-1]).any():
+        run = run.where(axis.argsort(kind="stable"))
+        axis = run.time
+    low = 0 if start is None else int(axis.searchsorted(start, side="left"))
+    high = len(axis) if end is None else int(axis.searchsorted(end, side="right"))
+    run = run.part(low, high)
+    group = tail.group or (rows[-1]["group"] if rows else "")
+    if buckets and len(run) > buckets:
+        axis = run.step if x == "step" else run.time
+        in_buckets = bucketed(axis, run.step, run.time, run.value, buckets=buckets)
+        return SeriesPoints(series, group, total, None, in_buckets)
+    return SeriesPoints(series, group, total, run, None)
+
+
+def _replaced(new: Run, rows: Sequence[dict[str, Any]]) -> int:
+    """How many of the new points take the place of sealed ones."""
+    mixed = [row for row in rows if row["last_step"] >= new.step[0]] if len(new) else []
+    if not mixed:
+        return 0
+    sealed = chunks.last_wins(_points_of(mixed))
+    return len(sealed) + len(new) - len(chunks.last_wins([sealed, new]))
+
+
+# ---- following -----------------------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class Arrival:
+    """One batch as it arrived."""
+
+    seq: int
+    attempt: int
+    rank: int
+    series: list[Series]
+
+
+def since(job_id: str, seq: int) -> tuple[int, list[Arrival] | None, dict[str, Any]]:
+    """Where the points of a job stand, what arrived after `seq`, and the progress.
+
+    The list is None where some of it has been sealed meanwhile (or `seq` is not of this database): take a snapshot.
+    """
+    with one_moment():
+        now, progress = position(job_id)
+        if seq > now:
+            return now, None, progress
+        rows = PointBatch.objects.filter(job_id=job_id, body__isnull=False, seq__gt=seq, seq__lte=now)
+        arrivals = [
+            Arrival(number, attempt, rank, list(unpack(body or b"")))
+            for number, attempt, rank, body in rows.order_by("seq").values_list("seq", "attempt", "rank", "body")
+        ]
+    return now, arrivals if len(arrivals) == now - seq else None, progress
+
+
+def position(job_id: str) -> tuple[int, dict[str, Any]]:
+    """The number of the last batch of a job, and its progress."""
+    found = JobFeed.objects.filter(pk=job_id).values_list("points_seq", "progress").first()
+    return found or (0, {})
