@@ -281,9 +281,8 @@ class TestSurroundings:
         assert rest == ["yes"] * 3
 
     def test_a_socket_has_room_in_tmp(self, yard: Yard) -> None:
-            "import os, socket; tmp = os.environ['TMPDIR']; print(tmp); "
-            "socket.socket(socket.AF_UNIX).bind(tmp + '/' + 'x' * 40)"
-        ref = yard.start("", argv=python(program))
+        bind = "socket.socket(socket.AF_UNIX).bind(tmp + '/' + 'x' * 40)"
+        ref = yard.start("", argv=python(f"import os, socket; tmp = os.environ['TMPDIR']; print(tmp); {bind}"))
         yard.end_of(ref)
 
         assert len(yard.text(ref)) <= 60
