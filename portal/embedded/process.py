@@ -1,0 +1,75 @@
+"""Start a process of the portal's own so that it never outlives whoever started it."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import pwd
+import signal
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+PR_SET_PDEATHSIG = 1
+# loaded before any fork: after it, only what is safe between fork and exec may run
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+def spawn(
+    argv: Sequence[str],
+    *,
+    log: Path,
+    env: Mapping[str, str],
+    cwd: Path,
+    death_signal: signal.Signals = signal.SIGKILL,
+    account: pwd.struct_passwd | None = None,
+    keep: Sequence[int] = (),
+) -> subprocess.Popen[bytes]:
+    """Start a process in a session of its own, its output appended to `log`, stopped when this one is gone.
+
+    Call it from the main thread only: the kernel sends the death signal when the *thread* that forked ends.
+    """
+    parent = os.getpid()
+
+    def die_with_parent() -> None:
+        # after the change of uid, which would clear the death signal
+        _libc.prctl(PR_SET_PDEATHSIG, int(death_signal), 0, 0, 0)
+        if os.getppid() != parent:  # it died between fork and here: the signal would never come
+            os._exit(1)
+
+    with log.open("ab") as output:
+        return subprocess.Popen(
+            list(argv),
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            env=dict(env),
+            cwd=cwd,
+            start_new_session=True,
+            preexec_fn=die_with_parent,
+            pass_fds=tuple(keep),
+            user=account.pw_uid if account else None,
+            group=account.pw_gid if account else None,
+            extra_groups=() if account else None,
+        )
+
+
+def stop(process: subprocess.Popen[bytes], *, first: signal.Signals, patience: float) -> None:
+    """Ask a process to end, and end it if it does not within `patience` seconds."""
+    if process.poll() is not None:
+        return
+    process.send_signal(first)
+    try:
+        process.wait(patience)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+
+
+def last_words(log: Path, *, lines: int = 3) -> str:
+    """The end of a log, for the sentence that says why a process ended."""
+    try:
+        text = log.read_bytes()[-4000:].decode(errors="replace")
+    except OSError:
+        return ""
+    return " / ".join([line.strip() for line in text.splitlines() if line.strip()][-lines:])

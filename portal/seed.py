@@ -1,0 +1,115 @@
+"""The demo that `manage.py up` fills an empty portal with. Running it again changes nothing that people have edited."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from pathlib import Path
+
+from django.conf import settings
+from django.db import transaction
+
+from accounts.models import Membership, Namespace, User
+from accounts.roles import Role, SiteRole
+from jobs.models import Cluster, PriorityClass, Runtime
+
+PEOPLE = {
+    "alice": "Alice Ito",
+    "bob": "Bob Chen",
+    "carol": "Carol Sato",
+    "dave": "Dave Lin",
+    "admin": "Site admin",
+}
+PROJECTS = {
+    "vision": {"alice": Role.MEMBER, "bob": Role.MEMBER, "carol": Role.LEAD},
+    "speech": {"dave": Role.MEMBER},
+}
+PRIORITIES = {"high": (10000, 1), "normal": (5000, 5), "low": (100, None)}
+SMALL = {"resources": {"cpus": "500m", "memory": "512Mi"}, "time_limit": "1h"}
+RUNTIMES = {
+    "numpy": {
+        "title": "Python with numpy",
+        "description": "Python and numpy. Metrics by `import trainhall`, which is always there.",
+        "image": "trainhall:latest",
+        "launchers": ["plain"],
+        "defaults": SMALL,
+    },
+    "shell": {
+        "title": "Shell",
+        "description": "Any command. Lines such as `step=3 loss=0.5` become charts.",
+        "image": "debian:stable-slim",
+        "launchers": ["plain"],
+        "defaults": SMALL,
+    },
+}
+
+
+def ensure_person(name: str, *, password: str | None = None) -> User:
+    """A person of the demo, with a personal namespace."""
+    person = User.objects.filter(username=name).first()
+    if person is None:
+        role = SiteRole.ADMIN if name == "admin" else SiteRole.NONE
+        person = User.objects.create_user(name, password, display_name=PEOPLE.get(name, name), site_role=role)
+    Namespace.objects.get_or_create(
+        owner=person, defaults={"slug": name, "kubernetes_name": f"u-{name}", "kind": "personal"}
+    )
+    Membership.objects.get_or_create(
+        user=person, namespace=person.personal_namespace, source="manual", defaults={"role": Role.MEMBER}
+    )
+    return person
+
+
+def ensure_project(slug: str) -> Namespace:
+    """A project of the demo and the roles of its people, when it is new."""
+    project, is_new = Namespace.objects.get_or_create(
+        slug=slug, defaults={"kubernetes_name": f"p-{slug}", "kind": "project"}
+    )
+    if is_new:
+        for name, role in PROJECTS[slug].items():
+            Membership.objects.create(user=ensure_person(name), namespace=project, role=role)
+    return project
+
+
+def ensure_runtime(slug: str) -> Runtime:
+    return Runtime.objects.get_or_create(slug=slug, defaults=RUNTIMES[slug])[0]
+
+
+def ensure_priorities() -> None:
+    for name, (value, cap) in PRIORITIES.items():
+        PriorityClass.objects.get_or_create(name=name, defaults={"value": value, "max_jobs_per_user": cap})
+
+
+def ensure_local_cluster() -> Cluster:
+    return Cluster.objects.get_or_create(name="local", defaults={"kind": "local"})[0]
+
+
+@transaction.atomic
+def seed() -> str:
+    """Fill what is missing and return the password of the demo people."""
+    password, changed = _choose_password(settings.TRAINHALL_DATA_DIR / "demo-password")
+    for name in PEOPLE:
+        person = ensure_person(name, password=password)
+        if changed:
+            person.set_password(password)
+            person.save(update_fields=["password"])
+    for slug in PROJECTS:
+        ensure_project(slug)
+    for slug in RUNTIMES:
+        ensure_runtime(slug)
+    ensure_priorities()
+    ensure_local_cluster()
+    return password
+
+
+def _choose_password(kept: Path) -> tuple[str, bool]:
+    """The demo password, and whether it is another one than last time.
+
+    Only then are passwords set: one that a demo person has changed on the page survives a restart.
+    """
+    given = os.environ.get("TRAINHALL_DEMO_PASSWORD", "").strip()
+    before = kept.read_text(encoding="utf-8").strip() if kept.exists() else ""
+    password = given or before or secrets.token_urlsafe(9)
+    if password != before:
+        kept.touch(mode=0o600)
+        kept.write_text(password + "\n", encoding="utf-8")
+    return password, password != before
