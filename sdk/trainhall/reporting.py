@@ -7,12 +7,13 @@ import functools
 import itertools
 import os
 import sys
+import threading
 import time
 from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
 
 from trainhall.batches import Record, number
 from trainhall.place import Place, find_place
-from trainhall.sender import Sender
+from trainhall.sender import Sender, import_all
 
 AT_EXIT = 3.0  # seconds that the end of a program may be held up when the portal is slow or away
 LOCAL_FILE = "trainhall.jsonl"
@@ -53,6 +54,7 @@ class Reports:
 
     def __init__(self) -> None:
         self.sink: Any = None
+        self.opening = threading.RLock()  # for the first call only; re-entrant for a signal handler that logs
         self.is_set_up = False
         self.steps: Iterator[int] = itertools.count()  # next() on it cannot be interrupted: no lock is needed
         self.last_step = 0
@@ -60,19 +62,22 @@ class Reports:
 
     def open(self) -> Any:
         """The sink, found out at the first call; None outside a job."""
-        if not self.is_set_up:
-            self.is_set_up = True
-            place = find_place()
-            if place is not None:
-                self.use(place)
-            else:
-                print("trainhall: not inside a job, nothing is reported.", file=sys.stderr)
+        with self.opening:
+            if not self.is_set_up:
+                place = find_place()
+                if place is not None:
+                    self.use(place)
+                else:
+                    self.is_set_up = True
+                    print("trainhall: not inside a job, nothing is reported.", file=sys.stderr)
         return self.sink
 
     def use(self, place: Place) -> None:
+        import_all()
+        if self.sink is None:  # a signal handler may have logged in the middle of this
+            self.sink = Sender(place)
+            _finish_before_child_processes_end()
         self.is_set_up = True
-        self.sink = Sender(place)
-        _finish_before_child_processes_end()
 
     def add(self, pairs: List[Tuple[str, Any]], step: Any) -> None:
         sink = self.sink if self.is_set_up else self.open()
@@ -150,8 +155,7 @@ def init(config: Any = None, *, file: Optional[str] = LOCAL_FILE) -> None:
         if config is not None:
             _reports.sink._append({"config": _as_dict(config)})
         return
-    if not _reports.is_set_up:
-        _reports.use(place)
+    _reports.open()
     output = os.environ.get("TRAINHALL_OUTPUT_DIR")
     if config is not None and output and place.rank == 0:
         import json
@@ -297,6 +301,7 @@ def _start_anew() -> None:
     """In a forked child: the parent's thread is not here, and what waits is the parent's to send."""
     parent = _reports.sink
     _reports.watched = []
+    _reports.opening = threading.RLock()
     if isinstance(parent, Sender):
         _reports.sink = None
         _reports.is_set_up = False

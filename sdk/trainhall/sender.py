@@ -32,6 +32,20 @@ OVER = {401, 403}  # nor anything else this process could send
 POINT, FINISH = "point", "finish"
 
 
+def import_all() -> None:
+    """Everything the thread will need, before it starts.
+
+    A fork while the thread imports would leave the child with half a module: ours, or the training's own json.
+    """
+    import encodings.idna
+    import json
+    import tempfile
+
+    from trainhall import spool, tensors, web
+
+    assert all((encodings.idna, json, tempfile, spool, tensors, web))
+
+
 class Sender:
     def __init__(self, place: Place) -> None:
         self.place = place
