@@ -1,8 +1,17 @@
-"""Fragments of metrics that job pages include."""
+"""Fragments of metrics that job pages include, and their REST."""
 
 from __future__ import annotations
 
-from django.urls import URLPattern
+from django.urls import re_path
+
+from metrics import api, views
 
 app_name = "metrics"
-urlpatterns: list[URLPattern] = []
+JOB = r"jobs/(?P<job_id>[0-9a-z]{1,32})"
+urlpatterns = [
+    re_path(rf"^{JOB}/charts/$", views.charts, name="charts"),
+]
+
+api_urls = [
+    re_path(rf"^{JOB}/series/$", api.SeriesView.as_view(), name="job-series"),
+]

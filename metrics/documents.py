@@ -1,0 +1,58 @@
+"""Series as they go over the wire (DESIGN 12): one shape for REST, websocket and page. Not finite values are words."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from metrics.ingest import as_json
+from metrics.packed import Floats, Series
+from metrics.store import SeriesId, SeriesPoints
+
+
+def numbers(column: Floats) -> list[float | str]:
+    values: list[float | str] = column.tolist()
+    if not np.isfinite(column).all():
+        for index in np.flatnonzero(~np.isfinite(column)).tolist():
+            values[index] = as_json(float(column[index]))
+    return values
+
+
+def summary(one: dict[str, Any]) -> dict[str, Any]:
+    """A series without its points, from store.list_series."""
+    return {**one, "last": {"step": one["last"]["step"], "value": as_json(one["last"]["value"])}}
+
+
+def _named(one: SeriesId, group: str) -> dict[str, Any]:
+    return {"key": one.key, "group": group, "rank": one.rank, "attempt": one.attempt}
+
+
+def series_document(one: SeriesPoints) -> dict[str, Any]:
+    """A series with its points, or with buckets of them; `count` is the number of points, or of those in each bucket."""
+    named = _named(one.id, one.group) | {"total": one.total}
+    if one.buckets is not None:
+        return named | {
+            "step": one.buckets.step.tolist(),
+            "time": one.buckets.time.tolist(),
+            "min": numbers(one.buckets.min),
+            "max": numbers(one.buckets.max),
+            "last": numbers(one.buckets.last),
+            "count": one.buckets.count.tolist(),
+            "bad": one.buckets.bad.tolist(),
+        }
+    assert one.run is not None
+    return named | {
+        "step": one.run.step.tolist(),
+        "time": one.run.time.tolist(),
+        "value": numbers(one.run.value),
+    }
+
+
+def arrived(one: Series, *, rank: int, attempt: int) -> dict[str, Any]:
+    """Points of one batch, as they were sent."""
+    return _named(SeriesId(one.key, rank, attempt), one.group) | {
+        "step": one.step.tolist(),
+        "time": one.time.tolist(),
+        "value": numbers(one.value),
+    }
