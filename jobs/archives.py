@@ -59,13 +59,15 @@ class _Builder:
         self.files[path] = (body, executable)
 
     def write(self, out: IO[bytes]) -> None:
-        with gzip.GzipFile(fileobj=out, mode="wb", mtime=0, compresslevel=6) as zipped:
-            with tarfile.open(fileobj=zipped, mode="w", format=tarfile.PAX_FORMAT) as tar:
-                for path, (body, executable) in sorted(self.files.items()):
-                    info = tarfile.TarInfo(path)
-                    info.size = len(body)
-                    info.mode = 0o755 if executable else 0o644
-                    tar.addfile(info, io.BytesIO(body))
+        with (
+            gzip.GzipFile(fileobj=out, mode="wb", mtime=0, compresslevel=6) as zipped,
+            tarfile.open(fileobj=zipped, mode="w", format=tarfile.PAX_FORMAT) as tar,
+        ):
+            for path, (body, executable) in sorted(self.files.items()):
+                info = tarfile.TarInfo(path)
+                info.size = len(body)
+                info.mode = 0o755 if executable else 0o644
+                tar.addfile(info, io.BytesIO(body))
 
 
 def from_files(files: dict[str, str]) -> CodeArchive:

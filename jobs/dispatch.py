@@ -17,7 +17,7 @@ from django.utils import timezone
 from jobs import credentials, faults, lifecycle
 from jobs.cluster.manifests import Rendering, render
 from jobs.cluster.observed import Observed
-from jobs.cluster.port import ObjectRef, Objects, Person
+from jobs.cluster.port import Cluster, ObjectRef, Objects, Person
 from jobs.cluster.registry import connect
 from jobs.exceptions import ClusterForbids, ClusterRefuses, ClusterUnavailable, ObjectDiffers, ObjectGone
 from jobs.models import Attempt, Job
@@ -142,9 +142,14 @@ def _stop(attempt: Attempt) -> None:
     if not attempt.released_at:
         # nothing of the user's has run; a create that crashed may have left the object, whose uid we then never read
         port.delete(ref, person=person)
-        now = timezone.now()
-        Attempt.objects.filter(pk=attempt.pk).update(deleted_at=now)
-        lifecycle.settle(job, attempt, never_started(attempt))
+        if left := _still_there(port, ref):
+            # released by a process that died before it could store that: its pods end now, and the watcher settles it
+            attempt.uid, attempt.released_at, attempt.stop_requested_at = left, timezone.now(), timezone.now()
+            attempt.save(update_fields=["uid", "released_at", "stop_requested_at"])
+            return
+        Attempt.objects.filter(pk=attempt.pk).update(deleted_at=timezone.now())
+        words = "Ended before anything of it ran."
+        lifecycle.settle(job, attempt, Observed.ended_without_running(Reason(attempt.stop_code), words))
         return
     if job.stop_now_at:
         port.kill(ref, person=person)
@@ -169,8 +174,12 @@ def delete_objects(attempt: Attempt) -> bool:
     return bool(Attempt.objects.filter(pk=attempt.pk, deleted_at=None).update(deleted_at=timezone.now()))
 
 
-def never_started(attempt: Attempt) -> Observed:
-    return Observed.ended_without_running(Reason(attempt.stop_code), "Ended before anything of it ran.")
+def _still_there(port: Cluster, ref: ObjectRef) -> str:
+    """The UID of an object that is listed although it was deleted: its pods have not ended yet."""
+    for job in port.observe().jobs:
+        if (job["metadata"]["namespace"], job["metadata"]["name"]) == (ref.namespace, ref.name):
+            return str(job["metadata"]["uid"])
+    return ""
 
 
 def reference(attempt: Attempt) -> ObjectRef:

@@ -10,7 +10,7 @@ from dataclasses import asdict
 from threading import Event
 from typing import Any
 
-from django.db import OperationalError, close_old_connections, connection
+from django.db import OperationalError, connection
 from django.utils import timezone
 
 from jobs import dispatch, faults, lifecycle, live
@@ -23,6 +23,7 @@ from jobs.models import Attempt, Cluster, Job, Worker
 from jobs.states import JobStatus, Reason
 
 RELIST_EVERY = 5.0  # seconds; a look at the local cluster is cheap, and the age on the page stays small
+LINES_EVERY = 0.2
 RETRY_AFTER = 2.0
 logger = logging.getLogger(__name__)
 
@@ -35,14 +36,19 @@ class Mirror:
         self.port = port
         self.follower = LogFollower(port, sink)
         self.seen_at = 0.0
+        self.live: list[tuple[Attempt, list[Worker]]] = []  # whose lines are followed between two looks
         self.nodes: list[dict[str, Any]] = []
 
     def run(self, stop: Event) -> None:
         """Look again on every change and at least every few seconds; never give up. One last look after `stop`."""
         while not stop.is_set():
             try:
-                if self.port.changes(RELIST_EVERY) or time.monotonic() - self.seen_at >= RELIST_EVERY:
+                changed = self.port.changes(LINES_EVERY)
+                if changed or time.monotonic() - self.seen_at >= RELIST_EVERY:
                     self.look()
+                else:
+                    for attempt, workers in self.live:
+                        self.follower.follow(attempt, workers)
             except ClusterUnavailable as error:
                 logger.warning("%s cannot be seen: %s", self.name, error)
                 Cluster.objects.filter(name=self.name).update(error=str(error))
@@ -51,7 +57,6 @@ class Mirror:
                 logger.warning("The database does not answer: %s", error)
                 connection.close()
                 stop.wait(RETRY_AFTER)
-            close_old_connections()
         self.look()
 
     def look(self) -> None:
@@ -70,8 +75,11 @@ class Mirror:
         for pod in seen.pods:
             for owner in pod["metadata"].get("ownerReferences") or ():
                 pods[owner["uid"]].append(pod)
+        self.live = []
         for attempt in attempts:
-            bring_in_line(attempt, jobs.get(attempt.uid), pods[attempt.uid], self.follower)
+            workers = bring_in_line(attempt, jobs.get(attempt.uid), pods[attempt.uid], self.follower)
+            if attempt.ended_at is None and attempt.uid in jobs:
+                self.live.append((attempt, workers))
 
     def store_nodes(self, seen: Observation) -> None:
         nodes = [asdict(node) for node in free_capacity(seen.nodes, seen.pods)]
@@ -99,12 +107,13 @@ def bring_in_line(attempt: Attempt, manifest: Manifest | None, pods: Sequence[Ma
         if observed.ended:
             settle(attempt, observed)
         elif manifest is None:
-            settle(attempt, vanished())
+            settle(attempt, Observed.vanished())
         else:
             show_progress(job, attempt, observed, bool(changed))
     if attempt.ended_at is not None and observed.ended:
         # logs were read to their end above, after the pods had ended: now the objects may go
         dispatch.delete_objects(attempt)
+    return workers
 
 
 def settle(attempt: Attempt, observed: Observed) -> None:
@@ -114,10 +123,6 @@ def settle(attempt: Attempt, observed: Observed) -> None:
     if not lifecycle.settle(attempt.job, attempt, observed):
         logger.info("%s was written by another process; looked at again", attempt.job_id)
     faults.point("settle.after")
-
-
-def vanished() -> Observed:
-    return Observed.vanished()
 
 
 def show_progress(job: Job, attempt: Attempt, observed: Observed, workers_changed: bool) -> None:

@@ -9,6 +9,8 @@ from celery.signals import worker_ready
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "portal.settings.dev")
 
+BEAT_KEY = "trainhall:beat"  # in Valkey: when a worker last did what beat told it
+
 app = Celery("trainhall")
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.conf.update(
@@ -36,6 +38,7 @@ app.conf.update(
         "repair what a crash left": {"task": "jobs.tasks.reconcile_attempts", "schedule": 10.0},
         "fetch code from git": {"task": "jobs.tasks.fetch_waiting_code", "schedule": 15.0},
         "seal points": {"task": "metrics.tasks.seal_points", "schedule": 5.0},
+        "show that beat and a worker live": {"task": "portal.tasks.beat", "schedule": 5.0},
         "clear expired tokens and sessions": {"task": "portal.tasks.clear_expired", "schedule": 3600.0},
     },
 )

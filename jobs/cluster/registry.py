@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from functools import cache
+from pathlib import Path
 
 from django.conf import settings
 
@@ -16,10 +17,11 @@ LOCAL = "local"
 
 
 @cache
-def _local(root: str, gpus: int) -> LocalCluster:
+def local_cluster(data: Path, *, gpus: int) -> LocalCluster:
+    """The embedded cluster whose files lie in a data folder."""
     return LocalCluster(
         LOCAL,
-        settings.TRAINHALL_DATA_DIR / "cluster",
+        data / "cluster",
         gpus=gpus,
         python=sys.executable,
         sdk_path=str(settings.BASE_DIR / "sdk"),
@@ -31,5 +33,5 @@ def _local(root: str, gpus: int) -> LocalCluster:
 def connect(name: str) -> Cluster:
     """The cluster of that name. Raise ClusterUnavailable if this portal has no way to it."""
     if name == LOCAL and settings.TRAINHALL_CLUSTERS == LOCAL:
-        return _local(str(settings.TRAINHALL_DATA_DIR), settings.TRAINHALL_LOCAL_GPUS)
+        return local_cluster(settings.TRAINHALL_DATA_DIR, gpus=settings.TRAINHALL_LOCAL_GPUS)
     raise ClusterUnavailable(f"This portal is not connected to a cluster named {name!r} (TRAINHALL_CLUSTERS).")

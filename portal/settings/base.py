@@ -169,7 +169,10 @@ CONTENT_SECURITY_POLICY = {
 }
 
 REST_FRAMEWORK = {
-    "DEFAULT_AUTHENTICATION_CLASSES": ["accounts.auth.ApiTokenAuthentication", "accounts.auth.ApiSessionAuthentication"],
+    "DEFAULT_AUTHENTICATION_CLASSES": [
+        "accounts.auth.ApiTokenAuthentication",
+        "accounts.auth.ApiSessionAuthentication",
+    ],
     "DEFAULT_PERMISSION_CLASSES": ["accounts.auth.ScopePermission"],
     "DEFAULT_RENDERER_CLASSES": ["portal.renderers.JSONRenderer"],
     "DEFAULT_PARSER_CLASSES": ["rest_framework.parsers.JSONParser"],
@@ -180,7 +183,7 @@ REST_FRAMEWORK = {
     "UNAUTHENTICATED_USER": "django.contrib.auth.models.AnonymousUser",
 }
 REST_KNOX = {"TOKEN_PREFIX": "th_", "TOKEN_TTL": None, "AUTH_HEADER_PREFIX": "Bearer"}
-KNOX_TOKEN_MODEL = "accounts.ApiToken"
+KNOX_TOKEN_MODEL = "accounts.ApiToken"  # noqa: S105 - the name of a model
 MIGRATION_MODULES = {"knox": None}  # its own table would be empty for ever, and stop tests from flushing accounts_user
 SPECTACULAR_SETTINGS = {
     "TITLE": "Trainhall",

@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
-from portal.settings.base import *  # noqa: F403 - settings modules stack
-from portal.settings.base import CSRF_TRUSTED_ORIGINS, PORT, SECRET_KEY, TRAINHALL_CLUSTERS, TRAINHALL_ORIGINS
+from pathlib import Path
 
-# `manage.py up` makes a key once and hands it to its children; a bare `manage.py check` runs on this one.
-SECRET_KEY = SECRET_KEY or "only-for-commands-that-run-outside-manage-py-up"
+from portal.embedded.environment import adopt
+
+adopt(Path(__file__).resolve().parent.parent.parent)  # before base reads the environment
+
+from portal.settings.base import *  # noqa: E402, F403 - settings modules stack
+from portal.settings.base import (  # noqa: E402
+    CSRF_TRUSTED_ORIGINS,
+    PORT,
+    SECRET_KEY,
+    TRAINHALL_CLUSTERS,
+    TRAINHALL_ORIGINS,
+)
+
+# a bare `manage.py check` in a checkout that was never run has no key yet
+SECRET_KEY = SECRET_KEY or "only-for-commands-before-the-first-make-run"
 TRAINHALL_CLUSTERS = TRAINHALL_CLUSTERS or "local"
 ALLOWED_HOSTS = ["localhost", "127.0.0.1", "[::1]"]
 for _origin in (f"http://localhost:{PORT}", f"http://127.0.0.1:{PORT}"):

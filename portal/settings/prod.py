@@ -14,4 +14,4 @@ for _name, _value in (
 ):
     if not _value:
         raise ImproperlyConfigured(f"{_name} is not set.")
-SECURE_HSTS_SECONDS = 31536000 if SESSION_COOKIE_SECURE else 0  # noqa: F405
+SECURE_HSTS_SECONDS = 31536000 if SESSION_COOKIE_SECURE else 0

@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from django import template
+from django.http import HttpRequest
 from django.utils import timezone
 from django.utils.dateparse import parse_datetime
 from django.utils.translation import gettext as _
@@ -70,7 +71,7 @@ def short(value: Any) -> str:
     """A value of a metric in at most four figures; NaN and infinity stay what they are."""
     if not isinstance(value, int | float) or isinstance(value, bool):
         return str(value)
-    return f"{value:,}" if isinstance(value, int) or value.is_integer() and abs(value) < 1e6 else f"{value:.4g}"
+    return f"{value:,}" if isinstance(value, int) or (value.is_integer() and abs(value) < 1e6) else f"{value:.4g}"
 
 
 @register.filter
@@ -103,3 +104,61 @@ def bands(phases: Sequence[Phase]) -> list[Band]:
         found.append(Band(phase, f"{x:.2f}%", f"{width * scale:.2f}%"))
         x += width * scale
     return found
+
+
+@register.filter
+def words(text: str) -> list[str]:
+    return text.split()
+
+
+@register.filter
+def unlocalize_number(value: float | None) -> str:
+    """For attributes, where every language writes a point."""
+    return "" if value is None else f"{value:.4f}".rstrip("0").rstrip(".")
+
+
+@register.filter
+def shape(resources: dict[str, Any]) -> str:
+    """What a job asks for, count first: 2 × 8 A100."""
+    gpus, workers = resources["gpus"], resources["workers"]
+    each = f"{gpus} {resources['gpu_type']}".strip() if gpus else "0"
+    return each if workers == 1 else f"{workers} × {each}"
+
+
+@register.filter
+def progress_text(job: dict[str, Any]) -> str:
+    """How it goes: 72 %, loss 0.312, ETA 3 h 10 m."""
+    progress = job["progress"]
+    if not progress:
+        return ""
+    parts = []
+    if progress["fraction"] is not None:
+        parts.append(percent(progress["fraction"]))
+    elif progress["step"] is not None:
+        parts.append(_("step %(step)s") % {"step": f"{progress['step']:,}"})
+    parts += [f"{key} {short(value)}" for key, value in first_values(job["headline"], 1)]
+    if progress["eta"] is not None:
+        parts.append(_("ETA %(span)s") % {"span": span(progress["eta"])})
+    return ", ".join(parts)
+
+
+@register.filter
+def reason_text(job: dict[str, Any]) -> str:
+    """The sentence that says why; of a job that went well, what it reached."""
+    reached = ", ".join(f"{key} {short(value)}" for key, value in first_values(job["headline"], 2))
+    if job["status"] in ("running", "succeeded") and reached:
+        return reached
+    return str(job["reason"]["text"])
+
+
+@register.filter
+def origin(request: HttpRequest) -> str:
+    """The address of this portal as the person reached it, for commands to copy."""
+    return f"{request.scheme}://{request.get_host()}"
+
+
+@register.filter
+def first_namespace(navigation: Any) -> str:
+    """One's own namespace, or the first: where a first job may go."""
+    found = list(navigation["namespaces"])
+    return next((one.slug for one in found if one.kind == "personal"), found[0].slug if found else "NAMESPACE")

@@ -1,0 +1,23 @@
+"""What the web process serves: ingest in front, websockets by topic, Django for the rest."""
+
+from __future__ import annotations
+
+import os
+
+from django.core.asgi import get_asgi_application
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "portal.settings.dev")
+pages = get_asgi_application()  # before anything that needs the models
+
+from channels.auth import AuthMiddlewareStack  # noqa: E402
+from channels.routing import ProtocolTypeRouter, URLRouter  # noqa: E402
+from metrics.live import hub  # noqa: E402
+from metrics.routing import websocket_urlpatterns  # noqa: E402
+
+from metrics.ingest_asgi import IngestDoor  # noqa: E402
+from portal.lifespan import Lifespan  # noqa: E402
+from portal.origin import OnlyOurOrigin  # noqa: E402
+
+sockets = OnlyOurOrigin(AuthMiddlewareStack(URLRouter(websocket_urlpatterns)))
+ingest = IngestDoor(ProtocolTypeRouter({"http": pages, "websocket": sockets}))
+application = Lifespan(ingest, opened=[ingest, hub])

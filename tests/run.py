@@ -1,0 +1,34 @@
+"""`make test`: the tests in two pytest processes, since a browser test leaves an event loop behind.
+
+Without Chromium the browser's part is skipped, loudly; under CI=true that is a failure.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).parent
+
+
+def pytest(*arguments: str) -> int:
+    return subprocess.run([sys.executable, "-m", "pytest", "-q", *arguments], cwd=HERE.parent, check=False).returncode
+
+
+def main() -> int:
+    failed = pytest("tests", "--ignore=tests/browser", "--ignore=tests/bench", *sys.argv[1:])
+    if shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome"):
+        failed |= pytest("tests/browser", *sys.argv[1:])
+    elif os.environ.get("CI") == "true":
+        print("Chromium is missing, and under CI the browser tests are mandatory.")
+        failed = 1
+    else:
+        print("\n=== SKIPPED: tests/browser needs Chromium (apt-get install chromium). ===\n")
+    return failed
+
+
+if __name__ == "__main__":
+    sys.exit(main())
