@@ -1,4 +1,4 @@
-"""For the SDK's tests: its package on the path, a door that points arrive at, and child processes that think they are in a job."""
+"""For the SDK's tests: its package on the path, a door for its points, and child processes that think they are in a job."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The portal's REST as the client sees it: a real server on loopback that keeps jobs in a dict and speaks the documented shapes."""
+"""The portal's REST as the client sees it: a real server on loopback that speaks the documented shapes."""
 
 from __future__ import annotations
 
@@ -98,7 +98,9 @@ class Portal:
                 return self._upload(headers, body)
             case "GET", "clusters/":
                 gpus = {"total": 8, "free": 3, "virtual": True}
-                return 200, {"results": [{"name": "local", "seen_at": "2026-01-01T00:00:00Z", "gpus": gpus, "nodes": []}]}
+                return 200, {
+                    "results": [{"name": "local", "seen_at": "2026-01-01T00:00:00Z", "gpus": gpus, "nodes": []}]
+                }
             case "GET", "namespaces/":
                 return 200, {"results": [{"name": "alice", "role": "member"}, {"name": "vision", "role": "member"}]}
             case "GET", "namespaces/vision/quota/":
@@ -123,7 +125,11 @@ class Portal:
         found = [job for job in found if query.get("user", "alice") == job["user"]]
         at = int(query.get("cursor", 0))
         size = min(2, int(query["limit"]))
-        more = f"http://portal.example.org/api/v1/jobs/?cursor={at + size}&limit={size}" if at + size < len(found) else None
+        more = (
+            f"http://portal.example.org/api/v1/jobs/?cursor={at + size}&limit={size}"
+            if at + size < len(found)
+            else None
+        )
         return 200, {"results": found[at : at + size], "next": more, "previous": None}
 
     def _job(self, method: str, job_id: str, what: str, query: dict[str, str], body: bytes) -> tuple[int, Any]:
@@ -145,7 +151,14 @@ class Portal:
         if what == "why":
             return 200, {"status": job["status"], "reason": job["reason"], "position": 4, "ahead": 3}
         if what == "series":
-            one = {"key": query["key"], "attempt": 1, "rank": 0, "step": [1, 2], "time": [1.0, 2.0], "value": [0.5, "NaN"]}
+            one = {
+                "key": query["key"],
+                "attempt": 1,
+                "rank": 0,
+                "step": [1, 2],
+                "time": [1.0, 2.0],
+                "value": [0.5, "NaN"],
+            }
             return 200, {"series": [one]}
         if what == "cancel":
             job["cancel_requested_at"] = "2026-01-01T00:00:00Z"
@@ -177,7 +190,7 @@ def _handler(portal: Portal) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
 
-        def _serve(self) -> None:
+        def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
             status, document = portal.answer(self.command, self.path, self.headers, body)
             if portal.lose_answers and self.command == "POST":
@@ -191,7 +204,8 @@ def _handler(portal: Portal) -> type[BaseHTTPRequestHandler]:
             self.end_headers()
             self.wfile.write(content)
 
-        do_GET = do_POST = _serve
+        def do_GET(self) -> None:
+            self.do_POST()
 
         def log_message(self, *_words: object) -> None:
             return

@@ -60,7 +60,9 @@ def sent(portal: Portal) -> dict[str, object]:
 
 class TestLogin:
     def test_a_token_is_checked_and_kept_for_its_owner(self, trainhall: Run, portal: Portal, tmp_path: Path) -> None:
-        done = trainhall("login", portal.url, "--token-stdin", stdin=TOKEN + "\n", TRAINHALL_URL="", TRAINHALL_API_TOKEN="")
+        done = trainhall(
+            "login", portal.url, "--token-stdin", stdin=TOKEN + "\n", TRAINHALL_URL="", TRAINHALL_API_TOKEN=""
+        )
         assert (done.returncode, done.stderr) == (0, "")
         assert f"Logged in to {portal.url} as alice (scope submit)." in done.stdout
         kept = tmp_path / ".config/trainhall/config.json"
@@ -118,9 +120,19 @@ class TestSubmit:
         assert "job.yaml is YAML, which is sent as it is" in done.stderr
         assert len(portal.jobs) == 1
 
-    def test_a_folder_is_packed_without_what_does_not_belong(self, trainhall: Run, portal: Portal, tmp_path: Path) -> None:
+    def test_a_folder_is_packed_without_what_does_not_belong(
+        self, trainhall: Run, portal: Portal, tmp_path: Path
+    ) -> None:
         code = tmp_path / "code"
-        for path in ("a.py", "lib/b.py", ".git/config", "env/pyvenv.cfg", "env/x.py", "__pycache__/a.pyc", "data/big.bin"):
+        for path in (
+            "a.py",
+            "lib/b.py",
+            ".git/config",
+            "env/pyvenv.cfg",
+            "env/x.py",
+            "__pycache__/a.pyc",
+            "data/big.bin",
+        ):
             (code / path).parent.mkdir(parents=True, exist_ok=True)
             (code / path).write_text("x")
         for path in ("out/run.log", "keep.log", "sub/out/c.py"):
@@ -177,7 +189,11 @@ class TestSubmit:
     def test_waiting_shows_the_log_and_ends_as_the_job_did(
         self, end: dict[str, object], code: int, trainhall: Run, portal: Portal
     ) -> None:
-        portal.script = [{"status": "running", "lines": ["first"]}, {"lines": ["2", "3", "4"]}, {**end, "lines": ["last"]}]
+        portal.script = [
+            {"status": "running", "lines": ["first"]},
+            {"lines": ["2", "3", "4"]},
+            {**end, "lines": ["last"]},
+        ]
         done = trainhall("submit", "-n", "vision", "--wait", "--", "x")
         assert done.returncode == code
         assert done.stdout.splitlines() == ["b2c3d4f5g0", "first", "2", "3", "4", "last"]
@@ -194,7 +210,9 @@ class TestLooking:
         assert row.split()[:8] == ["b2c3d4f5g0", "digits", "queued", "vision", "alice", "2", "25", "%"]
         assert row.endswith("Waits for 2 GPUs; 1 is free.")
         assert len(trainhall("ps", "-a").stdout.splitlines()) == 3
-        assert [job["id"] for job in json.loads(trainhall("ps", "--mine", "--json").stdout)["results"]] == ["b2c3d4f5g0"]
+        assert [job["id"] for job in json.loads(trainhall("ps", "--mine", "--json").stdout)["results"]] == [
+            "b2c3d4f5g0"
+        ]
 
     def test_show_why_gpus_quota(self, trainhall: Run, portal: Portal) -> None:
         job = portal.add_job(workers=[{"name": "worker-0", "phase": "running", "node": "n1", "exit_code": None}])
@@ -209,7 +227,13 @@ class TestLooking:
         portal.say(job, "a", "loss 1", "b", "c", "loss 2")
         portal.say(job, "other", worker="worker-1")
         assert trainhall("logs", job["id"]).stdout.splitlines()[-2:] == ["[worker-0] loss 2", "[worker-1] other"]
-        assert trainhall("logs", job["id"], "--worker", "worker-0").stdout.splitlines() == ["a", "loss 1", "b", "c", "loss 2"]
+        assert trainhall("logs", job["id"], "--worker", "worker-0").stdout.splitlines() == [
+            "a",
+            "loss 1",
+            "b",
+            "c",
+            "loss 2",
+        ]
         assert trainhall("logs", job["id"], "--grep", "^loss", "--worker", "worker-0").stdout == "loss 1\nloss 2\n"
         assert trainhall("logs", job["id"], "--grep", "(").returncode == 2
 

@@ -38,7 +38,10 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_submit_wait_logs_in_a_few_lines(portal: Portal, home: Path) -> None:
     save({"url": portal.url, "token": TOKEN})
-    portal.script = [{"status": "running", "lines": ["one"]}, {"status": "succeeded", "lines": ["two", "three", "four"]}]
+    portal.script = [
+        {"status": "running", "lines": ["one"]},
+        {"status": "succeeded", "lines": ["two", "three", "four"]},
+    ]
 
     job = Client().submit(namespace="vision", runtime="numpy", command="python train.py", files={"train.py": "1"})
     job.wait(poll=0.01)

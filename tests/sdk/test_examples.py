@@ -80,7 +80,9 @@ def test_each_worker_reports_with_its_rank(job_env: dict[str, str], door: Door, 
     quick = tmp_path / "two_workers.py"
     quick.write_text((EXAMPLES / "two_workers.py").read_text().replace("time.sleep(0.1)", "time.sleep(0)"))
     for rank in ("0", "1"):
-        subprocess.run([sys.executable, quick], env={**job_env, "RANK": rank, "WORLD_SIZE": "2"}, check=True, timeout=60)
+        subprocess.run(
+            [sys.executable, quick], env={**job_env, "RANK": rank, "WORLD_SIZE": "2"}, check=True, timeout=60
+        )
     assert {rank for rank, key in door.series() if key == "train/loss"} == {0, 1}
 
 

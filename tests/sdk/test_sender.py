@@ -32,7 +32,9 @@ class TestEverythingIsWell:
         assert {one["key"]: one["group"] for one in batch["series"]} == {"train/loss": "train", "lr": ""}
         assert door.requests[0]["headers"]["Authorization"] == "Bearer ta_job.1.secret"
 
-    def test_the_first_point_leaves_at_once_and_the_next_when_the_portal_said(self, run_python: Run, door: Door) -> None:
+    def test_the_first_point_leaves_at_once_and_the_next_when_the_portal_said(
+        self, run_python: Run, door: Door
+    ) -> None:
         door.interval_ms = 700
         run_python(TRAIN.format(steps=20, pause=0.1))
         assert len(door.batches[door.requests[0]["batch"]["batch"]]["series"][0]["step"]) == 1
@@ -47,7 +49,10 @@ class TestEverythingIsWell:
             "    trainhall.log(loss=value, step=step)"
         )
         assert lines_of(done) == []
-        assert [one["value"] for request in door.requests for one in request["batch"]["series"]][-1][-2:] == ["Infinity", 1.0]
+        assert [one["value"] for request in door.requests for one in request["batch"]["series"]][-1][-2:] == [
+            "Infinity",
+            1.0,
+        ]
         found = door.series()[(0, "loss")]
         assert math.isnan(found[0])
         assert [found[1], found[2], found[3], found[4]] == [math.inf, -math.inf, math.inf, 1.0]
@@ -85,10 +90,17 @@ class TestThePortalIsNot:
         self, trouble: str | int, job_env: dict[str, str], door: Door, tmp_path: Path
     ) -> None:
         door.answer = trouble
-        program = TRAIN.format(steps=60, pause=0.01) + "\nwhile not open('go').read(): time.sleep(0.05)\ntrainhall.finish(20)"
+        program = (
+            TRAIN.format(steps=60, pause=0.01) + "\nwhile not open('go').read(): time.sleep(0.05)\ntrainhall.finish(20)"
+        )
         (tmp_path / "go").write_text("")
         child = subprocess.Popen(
-            [sys.executable, "-c", program], env=job_env, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+            [sys.executable, "-c", program],
+            env=job_env,
+            cwd=tmp_path,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
         )
         assert child.stdout
         assert child.stdout.readline() == "trained\n"
@@ -169,7 +181,9 @@ class TestProcesses:
             "print(os.waitpid(child, 0)[1])"
         )
         assert (done.stdout, lines_of(done)) == ("0\n", [])
-        sent = [key for batch in door.batches.values() for one in batch["series"] for key in [one["key"]] * len(one["step"])]
+        sent = [
+            key for batch in door.batches.values() for one in batch["series"] for key in [one["key"]] * len(one["step"])
+        ]
         assert (sent.count("parent"), sent.count("child")) == (100, 100)
 
     @pytest.mark.parametrize("method", ["fork", "spawn"])
@@ -188,7 +202,11 @@ class TestProcesses:
             "    [worker.join() for worker in workers]\n"
         )
         subprocess.run([sys.executable, "program.py"], cwd=tmp_path, env=job_env, timeout=60, check=True)
-        assert {key: len(points) for (_rank, key), points in door.series().items()} == {"main": 1, "worker0": 50, "worker1": 50}
+        assert {key: len(points) for (_rank, key), points in door.series().items()} == {
+            "main": 1,
+            "worker0": 50,
+            "worker1": 50,
+        }
 
     def test_many_threads_may_log(self, run_python: Run, door: Door) -> None:
         run_python(
@@ -216,7 +234,9 @@ class TestProcesses:
             "print('ready', flush=True)\n"
             "while True: trainhall.log({'busy': 1}, step=1)\n"
         )
-        child = subprocess.Popen([sys.executable, "-c", program], env=job_env, cwd=tmp_path, stdout=subprocess.PIPE, text=True)
+        child = subprocess.Popen(
+            [sys.executable, "-c", program], env=job_env, cwd=tmp_path, stdout=subprocess.PIPE, text=True
+        )
         assert child.stdout
         child.stdout.readline()
         child.send_signal(signal.SIGTERM)
@@ -235,7 +255,9 @@ class TestProcesses:
             "print(trainhall.notice(), flush=True)\n"
             "time.sleep(60)"
         )
-        child = subprocess.Popen([sys.executable, "-c", program], env=job_env, cwd=tmp_path, stdout=subprocess.PIPE, text=True)
+        child = subprocess.Popen(
+            [sys.executable, "-c", program], env=job_env, cwd=tmp_path, stdout=subprocess.PIPE, text=True
+        )
         assert child.stdout
         assert child.stdout.readline() == "1999999999.5\n"
         time.sleep(1)
@@ -246,7 +268,9 @@ class TestProcesses:
 
 class TestOutsideAJob:
     def test_it_says_so_once_and_does_nothing(self, outside: dict[str, str], tmp_path: Path) -> None:
-        code = "import trainhall\nfor step in range(3): trainhall.log(a=1)\ntrainhall.progress(1, 2)\ntrainhall.finish()"
+        code = (
+            "import trainhall\nfor step in range(3): trainhall.log(a=1)\ntrainhall.progress(1, 2)\ntrainhall.finish()"
+        )
         done = subprocess.run(
             [sys.executable, "-c", code], env=outside, cwd=tmp_path, capture_output=True, text=True, check=True
         )
@@ -254,7 +278,9 @@ class TestOutsideAJob:
         assert not (tmp_path / "trainhall.jsonl").exists()
 
     def test_init_asks_for_lines_of_json(self, outside: dict[str, str], tmp_path: Path) -> None:
-        code = "import trainhall\ntrainhall.init({'lr': 0.1})\ntrainhall.log(a=float('nan'), step=3)\ntrainhall.log(b=2)"
+        code = (
+            "import trainhall\ntrainhall.init({'lr': 0.1})\ntrainhall.log(a=float('nan'), step=3)\ntrainhall.log(b=2)"
+        )
         subprocess.run([sys.executable, "-c", code], env=outside, cwd=tmp_path, check=True, capture_output=True)
         lines = (tmp_path / "trainhall.jsonl").read_text().splitlines()
         assert lines[0] == '{"config": {"lr": 0.1}}'

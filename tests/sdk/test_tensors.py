@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import numpy as np
@@ -86,4 +87,4 @@ def test_a_watched_model_is_looked_at_every_so_many_steps(run_python: Run, door:
     steps = [one["step"] for one in door.distributions()]
     assert steps[0] == 0
     assert len(steps) >= 3
-    assert all(later - earlier >= 10 for earlier, later in zip(steps, steps[1:], strict=False))
+    assert all(later - earlier >= 10 for earlier, later in itertools.pairwise(steps))
