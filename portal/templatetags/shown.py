@@ -162,3 +162,33 @@ def first_namespace(navigation: Any) -> str:
     """One's own namespace, or the first: where a first job may go."""
     found = list(navigation["namespaces"])
     return next((one.slug for one in found if one.kind == "personal"), found[0].slug if found else "NAMESPACE")
+
+
+@register.filter
+def blank_row(_nothing: None) -> dict[str, Any]:
+    """A row for the scripts to fill, of the same markup as all rows."""
+    return {
+        "id": "",
+        "name": "",
+        "status": "queued",
+        "attempt": 0,
+        "reason": {"code": "", "text": ""},
+        "progress": None,
+        "headline": {},
+        "resources": {"workers": 1, "gpus": 0, "gpu_type": "", "total_gpus": 0},
+        "created_at": "",
+        "version": "",
+    }
+
+
+@register.simple_tag(takes_context=True)
+def query_with(context: dict[str, Any], **changes: str) -> str:
+    """The query string of this page with some parameters set, or left out where empty; back on its first page."""
+    query = context["request"].GET.copy()
+    query.pop("page", None)
+    for name, value in changes.items():
+        if value:
+            query[name] = value
+        else:
+            query.pop(name, None)
+    return str(query.urlencode())

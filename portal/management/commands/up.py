@@ -57,7 +57,7 @@ class Command(BaseCommand):
         try:
             servers = self.start_servers(home, kept)
             surroundings = self.surroundings(home, port)
-            password = self.prepare(checkout, surroundings)
+            password = self.prepare(home, checkout, surroundings)
             supervisor = Supervisor(home=home, environment=surroundings, checkout=checkout, say=self.say)
             workers = int(os.environ.get("TRAINHALL_WEB_WORKERS", "1") or 1)
             services = portal_services(port=port, checkout=checkout, web_workers=workers)
@@ -99,7 +99,7 @@ class Command(BaseCommand):
         ours["PYTHONUNBUFFERED"] = "1"
         return ours
 
-    def prepare(self, checkout: Path, surroundings: dict[str, str]) -> str:
+    def prepare(self, home: Home, checkout: Path, surroundings: dict[str, str]) -> str:
         """Migrate, seed and gather static files in a process that has the database in its settings."""
         done = subprocess.run(
             [sys.executable, str(checkout / "manage.py"), "prepare"],
@@ -110,9 +110,10 @@ class Command(BaseCommand):
             check=False,
             start_new_session=True,
         )
+        (home.logs / "prepare.log").write_text(done.stderr)
         if done.returncode:
             last = [line for line in done.stderr.splitlines() if line.strip()][-1:] or ["no word why"]
-            raise CannotStart(f"The database could not be brought up to date: {last[0]}")
+            raise CannotStart(f"The portal could not be prepared: {last[0]} (all of it in {home.logs}/prepare.log)")
         return done.stdout.strip().splitlines()[-1]
 
     def wait_ready(self, supervisor: Supervisor, port: int) -> None:
