@@ -77,6 +77,16 @@ ROUTES: dict[str, dict[str, Rule]] = {
     "/api/v1/uploads/": {"POST": SIGNED_IN},  # a content-addressed archive that only its uploaders may name
     "/api/v1/runtimes/": {"GET": SIGNED_IN},
     "/api/v1/clusters/": {"GET": SIGNED_IN},
+    "/api/v1/jobs/<job_id>/series/": {"GET": VIEW},
+    "/jobs/<job_id>/charts/": {"GET": VIEW},
+    "/api/v1/schema/": {"GET": SIGNED_IN},
+    "/api/v1/docs/": {"GET": SIGNED_IN},
+    "/status/": {"GET": EVERYONE},
+    "/healthz": {"GET": EVERYONE},
+    "/readyz": {"GET": EVERYONE},
+    "/metrics": {"GET": EVERYONE},  # numbers of the portal; none names a person or a namespace
+    "/sdk/": {"GET": EVERYONE},
+    "/sdk/<name>": {"GET": EVERYONE},
 }
 
 # What stands in front of Django: metrics.ingest_asgi.BARE_ROUTES.

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
 from django.urls import URLPattern, URLResolver, get_resolver
+
+from metrics.ingest_asgi import BARE_ROUTES
 
 ALL_METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 ANY = "ANY"  # a view that says nothing about methods takes all of them: the matrix refuses to list that
@@ -41,4 +44,13 @@ def _walk(patterns: list[URLPattern | URLResolver], prefix: str) -> Iterator[tup
         if isinstance(pattern, URLResolver):
             yield from _walk(pattern.url_patterns, path)
         else:
-            yield path, pattern.callback
+            yield plain(path), pattern.callback
+
+
+def plain(path: str) -> str:
+    """A regular expression written like the other patterns: `^jobs/(?P<job_id>[0-9a-z]+)/$` is `jobs/<job_id>/`."""
+    return re.sub(r"\(\?P<(\w+)>[^()]*\)", r"<\1>", path).replace("^", "").removesuffix("$")
+
+
+def bare_routes() -> dict[str, set[str]]:
+    return {plain(path): set(methods) for path, methods, _rule in BARE_ROUTES}
