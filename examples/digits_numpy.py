@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import gzip
+import itertools
 import os
 import signal
 import sys
@@ -37,7 +38,7 @@ class Network:
     """Two hidden layers with ReLU, softmax at the end, trained by stochastic gradient descent with momentum."""
 
     def __init__(self, sizes: list[int], rng: np.random.Generator) -> None:
-        self.weights = [rng.normal(0, np.sqrt(2 / a), (a, b)) for a, b in zip(sizes, sizes[1:], strict=False)]
+        self.weights = [rng.normal(0, np.sqrt(2 / a), (a, b)) for a, b in itertools.pairwise(sizes)]
         self.biases = [np.zeros(size) for size in sizes[1:]]
         self.speeds = [np.zeros_like(array) for array in self.weights + self.biases]
 
