@@ -1,0 +1,364 @@
+"""Feeds of the hub: what changes is read once, encoded once, and written to everyone who follows it.
+
+A feed reads the database from the number up to which its followers have everything, so frames are always in order, nothing is
+missing and nothing comes twice, whatever hints got lost. A follower who joins is brought to the feed's number first.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import orjson
+
+from metrics import snapshot, store
+from metrics.topics import Topic
+
+PACE = 0.1  # seconds between two changes of a feed; the first leaves at once
+
+logger = logging.getLogger(__name__)
+Database = Callable[..., Awaitable[Any]]
+
+
+class Follower(Protocol):
+    """A connection: takes frames without waiting."""
+
+    @property
+    def namespaces(self) -> frozenset[int] | None: ...
+    def offer(self, text: str) -> None: ...
+
+
+@dataclass(slots=True, eq=False)
+class Subscription:
+    follower: Follower
+    topic: Topic
+    namespace_id: int | None = None
+    seq: int = 0  # what the follower has
+
+
+def frame(topic: str, kind: str, data: Any, seq: int | None = None) -> str:
+    return orjson.dumps({"topic": topic, "seq": seq, "type": kind, "data": data}).decode()
+
+
+class Feed(ABC):
+    """Followers of one source; wakes up on a hint and tells them what is new."""
+
+    def __init__(self, source: str, database: Database, *, pace: float = PACE) -> None:
+        self.source = source
+        self.database = database
+        self.pace = pace
+        self.subscriptions: set[Subscription] = set()
+        self.joining = 0  # followers whose first answer is being read
+        self.lock = asyncio.Lock()
+        self._dirty = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+
+    def hint(self) -> None:
+        """Something may be new."""
+        self._dirty.set()
+
+    async def add(self, subscription: Subscription, since: int | None) -> None:
+        self.joining += 1
+        try:
+            async with self.lock:
+                await self.join(subscription, since)
+                self.subscriptions.add(subscription)
+        finally:
+            self.joining -= 1
+        if self._task is None:
+            self._task = asyncio.create_task(self._run(), name=f"feed {self.source}")
+
+    def remove(self, subscription: Subscription) -> None:
+        self.subscriptions.discard(subscription)
+
+    def stop(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+
+    async def _run(self) -> None:
+        while True:
+            await self._dirty.wait()
+            self._dirty.clear()
+            began = time.monotonic()
+            try:
+                async with self.lock:
+                    if self.subscriptions:
+                        await self.flush()
+            except Exception as error:  # the database is away: the safety poll comes back to it
+                logger.warning("Followers of %s could not be told yet: %s", self.source, error)
+            await asyncio.sleep(max(0.0, began + self.pace - time.monotonic()))
+
+    @abstractmethod
+    async def join(self, subscription: Subscription, since: int | None) -> None:
+        """Bring a new follower to where the feed is. Runs under the lock."""
+
+    @abstractmethod
+    async def flush(self) -> None:
+        """Tell the followers what is new. Runs under the lock."""
+
+
+class NumberedFeed(Feed):
+    """Points or lines: items with numbers, of which each follower gets those above what they have."""
+
+    def __init__(self, source: str, job_id: str, database: Database) -> None:
+        super().__init__(source, database)
+        self.job_id = job_id
+        self.last: int | None = None  # all followers have everything up to here
+        self._snapshots: dict[str, tuple[int, str]] = {}  # of the present number, for many who join at one time
+
+    @abstractmethod
+    async def read(self, after: int) -> tuple[int, list[Any] | None, Any]:
+        """Where the source stands, its items after a number (None: too far back), and what goes with them."""
+
+    @abstractmethod
+    async def whole(self, topic: Topic) -> tuple[int, dict[str, Any]]: ...
+
+    @abstractmethod
+    def change(self, topic: Topic, items: list[Any], beside: Any) -> dict[str, Any] | None:
+        """The data of a change, or None if there is nothing in it for this topic."""
+
+    async def join(self, subscription: Subscription, since: int | None) -> None:
+        if self.last is not None:
+            await self.flush()
+        topic = subscription.topic
+        if since is not None:
+            now, items, beside = await self.read(since)
+            if items is not None:
+                data = self.change(topic, items, beside)
+                # said also when empty, so that the client knows it has everything
+                data = self.change(topic, [], beside) if data is None else data
+                subscription.follower.offer(frame(topic.name, "change", data or {}, now))
+                self._joined(subscription, now)
+                return
+        seq, text = await self._snapshot(topic, least=self.last)
+        subscription.follower.offer(text)
+        self._joined(subscription, seq)
+
+    def _joined(self, subscription: Subscription, seq: int) -> None:
+        subscription.seq = seq
+        if self.last is None or not self.subscriptions:
+            self.last = seq
+
+    async def _snapshot(self, topic: Topic, *, least: int | None) -> tuple[int, str]:
+        """The snapshot of a topic, which many may ask for at one time: read once as long as nothing is newer."""
+        known = self._snapshots.get(topic.name)
+        if known is None or least is None or known[0] < least:
+            seq, data = await self.whole(topic)
+            known = self._snapshots[topic.name] = (seq, frame(topic.name, "snapshot", data, seq))
+        return known
+
+    async def flush(self) -> None:
+        assert self.last is not None
+        now, items, beside = await self.read(self.last)
+        if items is None:
+            await self._start_again(now)
+            return
+        if now == self.last:
+            return
+        frames: dict[tuple[str, int], str | None] = {}
+        for subscription in self.subscriptions:
+            after = max(subscription.seq, self.last)
+            if after >= now:
+                continue
+            key = (subscription.topic.name, after)
+            if key not in frames:
+                new = items if after == self.last else [item for item in items if _number(item) > after]
+                data = self.change(subscription.topic, new, beside)
+                frames[key] = None if data is None else frame(subscription.topic.name, "change", data, now)
+            if text := frames[key]:
+                subscription.follower.offer(text)
+            subscription.seq = now
+        self.last = now
+        self._snapshots.clear()
+
+    async def _start_again(self, now: int) -> None:
+        """What came meanwhile cannot be told as changes any more: everyone gets a snapshot."""
+        self._snapshots.clear()
+        reached = now
+        for subscription in list(self.subscriptions):
+            seq, text = await self._snapshot(subscription.topic, least=now)
+            subscription.follower.offer(text)
+            subscription.seq = seq
+            reached = min(reached, seq)
+        self.last = reached
+
+
+def _number(item: Any) -> int:
+    number: int = item["seq"] if isinstance(item, dict) else item.seq
+    return number
+
+
+class PointsFeed(NumberedFeed):
+    async def read(self, after: int) -> tuple[int, list[Any] | None, Any]:
+        now, arrivals, progress = await self.database(snapshot.points_since, self.job_id, after)
+        return now, arrivals, progress
+
+    async def whole(self, topic: Topic) -> tuple[int, dict[str, Any]]:
+        found: tuple[int, dict[str, Any]] = await self.database(snapshot.points, self.job_id)
+        return found
+
+    def change(self, topic: Topic, items: list[store.Arrival], beside: Any) -> dict[str, Any]:
+        return snapshot.points_change(items, beside)
+
+
+class LinesFeed(NumberedFeed):
+    """Lines of all workers of a job are read once; who follows one worker gets a part of them."""
+
+    async def read(self, after: int) -> tuple[int, list[Any] | None, Any]:
+        now, lines = await self.database(snapshot.lines_since, self.job_id, after)
+        return now, lines, None
+
+    async def whole(self, topic: Topic) -> tuple[int, dict[str, Any]]:
+        found: tuple[int, dict[str, Any]] = await self.database(snapshot.lines, self.job_id, topic.worker)
+        return found
+
+    def change(self, topic: Topic, items: list[dict[str, Any]], beside: Any) -> dict[str, Any] | None:
+        lines = [line for line in items if not topic.worker or line["worker"] == topic.worker]
+        return {"lines": lines} if lines or not items else None
+
+
+class StateFeed(Feed):
+    """A thing that is told whole whenever it looks different: a job, a namespace, the clusters, the inbox."""
+
+    def __init__(
+        self, source: str, database: Database, read: Callable[[], Any], *, numbered: bool, pace: float = PACE
+    ) -> None:
+        super().__init__(source, database, pace=pace)
+        self._read = read
+        self._numbered = numbered
+        self.last: int | None = None
+        self._told = b""
+
+    async def _now(self) -> tuple[int | None, bytes]:
+        found = await self.database(self._read)
+        seq, data = found if self._numbered else (None, found)
+        return seq, orjson.dumps(data, default=str)
+
+    async def join(self, subscription: Subscription, since: int | None) -> None:
+        seq, data = await self._now()
+        subscription.follower.offer(_spliced(subscription.topic.name, "snapshot", seq, data))
+        self._tell(seq, data)
+
+    async def flush(self) -> None:
+        self._tell(*await self._now())
+
+    def _tell(self, seq: int | None, data: bytes) -> None:
+        if data == self._told:
+            return
+        self._told, self.last = data, seq
+        frames: dict[str, str] = {}
+        for subscription in self.subscriptions:
+            name = subscription.topic.name
+            if name not in frames:
+                frames[name] = _spliced(name, "change", seq, data)
+            subscription.follower.offer(frames[name])
+
+
+def _spliced(topic: str, kind: str, seq: int | None, data: bytes) -> str:
+    """A frame around data that is encoded already."""
+    head = orjson.dumps({"topic": topic, "seq": seq, "type": kind})
+    return (head[:-1] + b',"data":' + data + b"}").decode()
+
+
+class ListsFeed(Feed):
+    """Every list of jobs that somebody has on screen. A changed job is read and encoded once, whoever sees it."""
+
+    def __init__(self, database: Database) -> None:
+        super().__init__("jobs", database)
+        self._changed: dict[str, None] = {}
+        self._lists: dict[tuple[str, frozenset[int] | None], _List] = {}
+
+    def hint_job(self, job_id: str) -> None:
+        if self.subscriptions or self.joining:
+            self._changed[job_id] = None
+            self.hint()
+
+    async def join(self, subscription: Subscription, since: int | None) -> None:
+        await self._join_list(subscription)
+
+    async def _join_list(self, subscription: Subscription) -> None:
+        topic, namespaces = subscription.topic, subscription.follower.namespaces
+        rows = await self.database(snapshot.job_rows, topic.filter, namespaces)
+        one = self._lists.setdefault((topic.name, namespaces), _List(topic, namespaces))
+        one.followers.add(subscription)
+        one.shows({row["id"]: row["version"] for row in rows})
+        subscription.follower.offer(frame(topic.name, "snapshot", {"jobs": rows}))
+
+    def remove(self, subscription: Subscription) -> None:
+        super().remove(subscription)
+        for key, one in list(self._lists.items()):
+            one.followers.discard(subscription)
+            if not one.followers:
+                del self._lists[key]
+
+    async def rights_changed(self, follower: Follower) -> None:
+        """The namespaces of a follower are others now: their lists are read again."""
+        async with self.lock:
+            for subscription in [one for one in self.subscriptions if one.follower is follower]:
+                for one in self._lists.values():
+                    one.followers.discard(subscription)
+                await self._join_list(subscription)
+            self._lists = {key: one for key, one in self._lists.items() if one.followers}
+
+    async def flush(self) -> None:
+        job_ids = list(self._changed)
+        self._changed.clear()
+        if not job_ids:
+            return
+        try:
+            rows = await self.database(snapshot.changed_rows, job_ids)
+            encoded = [(namespace_id, row, orjson.dumps({"job": row}, default=str)) for namespace_id, row in rows]
+            matching: dict[Any, set[str]] = {}
+            for one in list(self._lists.values()):
+                if one.topic.filter not in matching:
+                    matching[one.topic.filter] = await self.database(snapshot.matching_ids, one.topic.filter, job_ids)
+                one.tell(encoded, matching[one.topic.filter])
+        except Exception:
+            self._changed |= dict.fromkeys(job_ids)
+            raise
+
+    async def check(self) -> None:
+        """Lists whose first page is not what was told: a hint got lost, they are read again."""
+        async with self.lock:
+            for one in list(self._lists.values()):
+                now = await self.database(snapshot.job_versions, one.topic.filter, one.namespaces)
+                if any(one.known.get(job_id) != version for job_id, version in now.items()):
+                    rows = await self.database(snapshot.job_rows, one.topic.filter, one.namespaces)
+                    one.shows({row["id"]: row["version"] for row in rows})
+                    one.offer(frame(one.topic.name, "snapshot", {"jobs": rows}))
+
+
+class _List:
+    """One list, as one set of people sees it."""
+
+    REMEMBERED = 5000  # jobs
+
+    def __init__(self, topic: Topic, namespaces: frozenset[int] | None) -> None:
+        self.topic = topic
+        self.namespaces = namespaces
+        self.followers: set[Subscription] = set()
+        self.known: dict[str, int] = {}  # jobs that may be on a screen, with the version told last
+
+    def shows(self, jobs: dict[str, int]) -> None:
+        self.known |= jobs
+        while len(self.known) > self.REMEMBERED:
+            del self.known[next(iter(self.known))]
+
+    def offer(self, text: str) -> None:
+        for subscription in self.followers:
+            subscription.follower.offer(text)
+
+    def tell(self, changed: Iterable[tuple[int, dict[str, Any], bytes]], matching: set[str]) -> None:
+        for namespace_id, row, encoded in changed:
+            if self.namespaces is not None and namespace_id not in self.namespaces:
+                continue
+            if row["id"] in matching:
+                self.shows({row["id"]: row["version"]})
+                self.offer(_spliced(self.topic.name, "change", None, encoded))
+            elif self.known.pop(row["id"], None) is not None:
+                self.offer(frame(self.topic.name, "gone", {"id": row["id"]}))
