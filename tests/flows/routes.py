@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import ast
+import inspect
 import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
 from django.urls import URLPattern, URLResolver, get_resolver
 
+from metrics import topics
 from metrics.ingest_asgi import BARE_ROUTES
+from metrics.routing import websocket_urlpatterns
 
 ALL_METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 ANY = "ANY"  # a view that says nothing about methods takes all of them: the matrix refuses to list that
@@ -50,6 +54,22 @@ def _walk(patterns: list[URLPattern | URLResolver], prefix: str) -> Iterator[tup
 def plain(path: str) -> str:
     """A regular expression written like the other patterns: `^jobs/(?P<job_id>[0-9a-z]+)/$` is `jobs/<job_id>/`."""
     return re.sub(r"\(\?P<(\w+)>[^()]*\)", r"<\1>", path).replace("^", "").removesuffix("$")
+
+
+def socket_routes() -> set[str]:
+    return {plain(f"/{pattern.pattern}") for pattern in websocket_urlpatterns}
+
+
+def topic_kinds() -> set[str]:
+    """Every word that the reader of topics compares a part of the name with."""
+    tree = ast.parse(inspect.getsource(topics.parse))
+    return {
+        node.value
+        for compare in ast.walk(tree)
+        if isinstance(compare, ast.Compare)
+        for node in ast.walk(compare)
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    }
 
 
 def bare_routes() -> dict[str, set[str]]:

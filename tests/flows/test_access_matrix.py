@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -13,13 +12,10 @@ from django.db import transaction
 from django.test import Client
 
 from accounts import tokens
-from accounts.models import ApiToken, Membership, Namespace, User
-from accounts.people import ensure_person
-from accounts.roles import Role, SiteRole
-from jobs.models import Job
+from accounts.models import User
 from portal import wheel
-from tests.factories import make_job
 from tests.flows.access_table import BARE, CAST, ROUTES, Rule
+from tests.flows.conftest import Stage
 from tests.flows.routes import ANY, bare_routes, http_routes
 
 pytestmark = pytest.mark.django_db
@@ -36,55 +32,7 @@ IDENTITY_HEADERS = {
 }
 
 
-@dataclass
-class Stage:
-    """The people, and the things of alice's that they ask for."""
-
-    people: dict[str, User | None]
-    job: Job
-    token: ApiToken
-
-    def client(self, who: str) -> Client:
-        client = Client(raise_request_exception=False)
-        if person := self.people[who]:
-            client.force_login(person)
-        return client
-
-    def real(self) -> dict[str, str]:
-        return {"job_id": self.job.pk, "name": "vision", "key": self.token.token_key, "sha256": "0" * 64}
-
-    def state(self) -> tuple[Any, ...]:
-        """What nobody may change who may not."""
-        return (
-            list(Job.objects.order_by("pk").values_list("pk", "version", "cancel_requested_at", "held_by_id")),
-            list(ApiToken.objects.order_by("pk").values_list("pk", flat=True)),
-            list(Membership.objects.order_by("pk").values_list("pk", "role")),
-            list(Namespace.objects.order_by("pk").values_list("pk", "gpu_limit")),
-            list(User.objects.order_by("pk").values_list("pk", "site_role", "is_active", "password")),
-        )
-
-
 MADE_UP = {"job_id": "zzzzzzzzzz", "name": "no-such", "key": "th_000000000000", "sha256": "f" * 64}
-
-
-@pytest.fixture
-def stage(vision: Namespace, alice: User, bob: User, carol: User, dave: User, admin: User) -> Stage:
-    viewer = ensure_person("vera")
-    Membership.objects.create(user=viewer, namespace=vision, role=Role.VIEWER)
-    people = {
-        "nobody": None,
-        "stranger": dave,
-        "viewer": viewer,
-        "member": bob,
-        "owner": alice,
-        "lead": carol,
-        "auditor": ensure_person("erin", site_role=SiteRole.AUDITOR),
-        "admin": admin,
-    }
-    token, _text = tokens.issue(alice, name="laptop", scope="read", days=30)
-    return Stage(people=people, job=make_job(alice, vision), token=token)
-
-
 DOCUMENT = {"namespace": "vision", "runtime": "shell", "command": "echo hello"}
 FORM = {**DOCUMENT, "name": "hello", "idempotency_key": "once", "workers": "1", "gpus": "0"}
 # What a route is sent; everything else gets an empty JSON object.
@@ -100,7 +48,16 @@ BODIES: dict[tuple[str, str], dict[str, Any]] = {
     ("POST", "/jobs/preview/"): {"data": FORM},
     ("POST", "/jobs/sample/"): {"data": {"namespace": "vision"}},
 }
-READ_NO_QUERY = {"/api/v1/schema/", "/api/v1/docs/", "/status/", "/readyz", "/healthz", "/metrics", "/sdk/", "/sdk/<name>"}
+READ_NO_QUERY = {
+    "/api/v1/schema/",
+    "/api/v1/docs/",
+    "/status/",
+    "/readyz",
+    "/healthz",
+    "/metrics",
+    "/sdk/",
+    "/sdk/<name>",
+}
 TELLS_WHAT_IS_DOWN = {"/readyz"}  # 503 is its answer, where no worker runs as in these tests
 FORMS = re.compile(r"^/(me|jobs)/")
 

@@ -1,0 +1,62 @@
+"""The stage of the access matrix: the whole cast, and the things of alice's that they ask for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from accounts import tokens
+from accounts.models import ApiToken, Membership, Namespace, User
+from accounts.people import ensure_person
+from accounts.roles import Role, SiteRole
+from jobs.models import Job
+from tests.factories import make_job
+
+
+@dataclass
+class Stage:
+    """The people, and the things of alice's that they ask for."""
+
+    people: dict[str, User | None]
+    job: Job
+    token: ApiToken
+
+    def client(self, who: str) -> Client:
+        client = Client(raise_request_exception=False)
+        if person := self.people[who]:
+            client.force_login(person)
+        return client
+
+    def real(self) -> dict[str, str]:
+        return {"job_id": self.job.pk, "name": "vision", "key": self.token.token_key, "sha256": "0" * 64}
+
+    def state(self) -> tuple[Any, ...]:
+        """What nobody may change who may not."""
+        return (
+            list(Job.objects.order_by("pk").values_list("pk", "version", "cancel_requested_at", "held_by_id")),
+            list(ApiToken.objects.order_by("pk").values_list("pk", flat=True)),
+            list(Membership.objects.order_by("pk").values_list("pk", "role")),
+            list(Namespace.objects.order_by("pk").values_list("pk", "gpu_limit")),
+            list(User.objects.order_by("pk").values_list("pk", "site_role", "is_active", "password")),
+        )
+
+
+@pytest.fixture
+def stage(vision: Namespace, alice: User, bob: User, carol: User, dave: User, admin: User) -> Stage:
+    viewer = ensure_person("vera")
+    Membership.objects.create(user=viewer, namespace=vision, role=Role.VIEWER)
+    people = {
+        "nobody": None,
+        "stranger": dave,
+        "viewer": viewer,
+        "member": bob,
+        "owner": alice,
+        "lead": carol,
+        "auditor": ensure_person("erin", site_role=SiteRole.AUDITOR),
+        "admin": admin,
+    }
+    token, _text = tokens.issue(alice, name="laptop", scope="read", days=30)
+    return Stage(people=people, job=make_job(alice, vision), token=token)
