@@ -52,7 +52,8 @@ def _walk(patterns: list[URLPattern | URLResolver], prefix: str) -> Iterator[tup
 
 
 def plain(path: str) -> str:
-    """A regular expression written like the other patterns: `^jobs/(?P<job_id>[0-9a-z]+)/$` is `jobs/<job_id>/`."""
+    """Every kind of pattern written alike: `jobs/<str:job_id>/` and `^jobs/(?P<job_id>[0-9a-z]+)/$` are `jobs/<job_id>/`."""
+    path = re.sub(r"<\w+:(\w+)>", r"<\1>", path)
     return re.sub(r"\(\?P<(\w+)>[^()]*\)", r"<\1>", path).replace("^", "").removesuffix("$")
 
 

@@ -74,7 +74,7 @@ def fill(route: str, values: dict[str, str]) -> str:
     """The path of a route. An unknown kind of parameter fails: say above what is alice's and what is made up."""
     if route == "/sdk/<name>":
         return f"/sdk/{wheel.wheel_name()}"
-    return re.sub(r"<(?:\w+:)?(\w+)>", lambda match: values[match.group(1)], route)
+    return re.sub(r"<(\w+)>", lambda match: values[match.group(1)], route)
 
 
 def ask(client: Client, method: str, route: str, values: dict[str, str], **headers: str) -> Any:
