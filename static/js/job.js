@@ -1,0 +1,116 @@
+// The head of a job's page, live: status, reason, progress, workers, the countdown of a stop, title and favicon.
+import { ask, follow } from "./socket.js";
+import { bound, number, paint, put } from "./row.js";
+import { announce } from "./copy.js";
+import { span } from "./time.js";
+
+const MARKS = { queued: "◷", starting: "◌", running: "▶", succeeded: "✓", failed: "✕", cancelled: "■" };
+const FINAL = ["succeeded", "failed", "cancelled"];
+let known = null;
+
+export function start() {
+  const page = document.querySelector("[data-job]");
+  const id = page.dataset.job;
+  known = { status: page.dataset.status || "", version: Number(page.dataset.version) };
+  follow(`job/${id}`, null, (type, data) => take(page, type, data), async () => {
+    take(page, "snapshot", { job: await ask(`/api/v1/jobs/${id}/`) });
+  });
+  setInterval(() => countDown(page), 1000);
+}
+
+function take(page, type, data) {
+  if (type === "refused" || type === "gone") {
+    announce("This job is not yours to see any more.");
+    return;
+  }
+  if (data.job) show(page, data.job);
+  else if (data.progress) show(page, { ...known, progress: data.progress });
+}
+
+function show(page, job) {
+  if (job.version < known.version) return;
+  const moved = known.status && known.status !== job.status;
+  const newAttempt = known.attempt !== undefined && known.attempt !== job.attempt;
+  known = job;
+  page.dataset.version = job.version;
+  paint(page, job);
+  title(job);
+  favicon(job);
+  workers(page, job);
+  stopping(page, job);
+  for (const element of page.querySelectorAll("[data-when]")) {
+    // data-when="running starting": shown only in these states
+    element.hidden = !element.dataset.when.split(" ").includes(job.status);
+  }
+  if (moved) announce(`${job.name} is ${job.status}`);
+  // the end brings other actions, the phases and the panel that explains: the server draws them once
+  if ((moved && FINAL.includes(job.status)) || newAttempt) refreshHead(page);
+}
+
+async function refreshHead(page) {
+  const answer = await fetch(location.href, { credentials: "same-origin" });
+  if (!answer.ok) return;
+  const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
+  for (const part of page.querySelectorAll("[data-refresh]")) {
+    const other = fresh.querySelector(`[data-refresh="${part.dataset.refresh}"]`);
+    if (other && !part.contains(document.activeElement)) part.replaceWith(document.importNode(other, true));
+  }
+}
+
+function title(job) {
+  const fraction = job.status === "running" && job.progress ? job.progress.fraction : null;
+  const lead = fraction !== null && fraction !== undefined ? `${Math.round(fraction * 100)} %` : MARKS[job.status];
+  document.title = `${lead} ${job.name} · Trainhall`;
+}
+
+function favicon(job) {
+  const colours = { queued: "#6b5b95", starting: "#8a5a00", running: "#0b63c4", succeeded: "#1a7040", failed: "#bf2233", cancelled: "#626d7a" };
+  const shapes = {
+    queued: '<circle cx="8" cy="8" r="6" fill="none" stroke="C" stroke-width="2"/><path d="M8 4.5V8l2.5 2" fill="none" stroke="C" stroke-width="2"/>',
+    starting: '<circle cx="8" cy="8" r="6" fill="none" stroke="C" stroke-width="2.4" stroke-dasharray="7 4"/>',
+    running: '<path d="M4 2v12l10-6z" fill="C"/>',
+    succeeded: '<path d="m2 9 4 4 8-9" fill="none" stroke="C" stroke-width="3"/>',
+    failed: '<path d="m3 3 10 10M13 3 3 13" stroke="C" stroke-width="3"/>',
+    cancelled: '<rect x="3" y="3" width="10" height="10" rx="1" fill="C"/>',
+  };
+  const drawing = shapes[job.status].replaceAll("C", colours[job.status]);
+  const link = document.querySelector('link[rel="icon"]');
+  const svg = `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 16">${drawing}</svg>`;
+  if (link) link.href = `data:image/svg+xml,${encodeURIComponent(svg)}`;
+}
+
+function workers(page, job) {
+  for (const worker of job.workers || []) {
+    const row = page.querySelector(`[data-worker-row="${CSS.escape(worker.name)}"]`);
+    if (!row) continue;
+    put(row, "phase", worker.phase);
+    put(row, "node", worker.node);
+    put(row, "worker-exit", worker.exit_code === null ? "" : String(worker.exit_code));
+    put(row, "worker-reason", worker.message || worker.reason);
+    put(row, "lines", number(worker.lines));
+  }
+}
+
+function stopping(page, job) {
+  const place = bound(page, "stop-deadline");
+  if (!place) return;
+  place.dataset.deadline = job.stop_deadline || "";
+  place.dataset.asked = job.cancel_requested_at || "";
+  countDown(page);
+}
+
+function countDown(page) {
+  const place = bound(page, "stop-deadline");
+  if (!place) return;
+  const over = FINAL.includes(known.status) || known.status === "queued";
+  const asked = place.dataset.asked;
+  if (over || !asked) {
+    place.textContent = "";
+    place.hidden = true;
+    return;
+  }
+  place.hidden = false;
+  const left = place.dataset.deadline ? (new Date(place.dataset.deadline) - Date.now()) / 1000 : 0;
+  place.textContent = left > 0 ? `stopping, ${span(Math.ceil(left))}` : "stopping…";
+}
+

@@ -1,0 +1,44 @@
+// Moments and lengths of time, as people read them: relative, with the whole moment on hover and focus.
+const UNITS = [["d", 86400], ["h", 3600], ["m", 60], ["s", 1]];
+
+export function span(seconds) {
+  // "6 h 12 m": the two largest units
+  const parts = [];
+  let rest = Math.max(0, Math.round(seconds));
+  for (const [unit, size] of UNITS) {
+    const count = Math.floor(rest / size);
+    rest -= count * size;
+    if (count) parts.push(`${count} ${unit}`);
+    if (parts.length === 2 || (parts.length && unit === "m")) break;
+  }
+  return parts.join(" ") || "0 s";
+}
+
+export function clock(moment = new Date()) {
+  return moment.toLocaleTimeString([], { hour12: false });
+}
+
+function show(element) {
+  const moment = new Date(element.dataset.time);
+  if (Number.isNaN(moment.getTime())) return;
+  const style = element.dataset.timeStyle;
+  const age = (Date.now() - moment) / 1000;
+  element.title = moment.toLocaleString([], { hour12: false, timeZoneName: "short" });
+  if (style === "clock") element.textContent = clock(moment);
+  else if (style === "age") element.textContent = span(age);
+  else element.textContent = age < 5 ? "just now" : `${span(age)} ago`;
+}
+
+export function startClocks() {
+  const all = () => document.querySelectorAll("time[data-time]").forEach(show);
+  all();
+  setInterval(all, 30000);
+}
+
+export function setTime(element, iso) {
+  if (!element) return;
+  element.dataset.time = iso || "";
+  element.dateTime = iso || "";
+  if (iso) show(element);
+  else element.textContent = "";
+}
