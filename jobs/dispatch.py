@@ -21,7 +21,7 @@ from jobs.cluster.port import Cluster, ObjectRef, Objects, Person
 from jobs.cluster.registry import connect
 from jobs.exceptions import ClusterForbids, ClusterRefuses, ClusterUnavailable, ObjectDiffers, ObjectGone
 from jobs.models import Attempt, Job
-from jobs.parsing import fill_in
+from jobs.parsing import argv_of
 from jobs.queue import plan
 from jobs.snapshot import take_snapshot
 from jobs.states import JobStatus, Reason
@@ -220,7 +220,7 @@ def objects_of(attempt: Attempt, *, with_secrets: bool = True) -> Objects:
             secret_env=secrets,
             helper_image=settings.TRAINHALL_HELPER_IMAGE,
             resume_from="",
-            argv=["/bin/sh", "-c", fill_in(spec.command, spec.parameters)],
+            argv=argv_of(spec.command, spec.parameters),
             identity=_identity(job),
             launcher=spec.launcher,
         )

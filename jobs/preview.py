@@ -9,7 +9,7 @@ from jobs.cluster.manifests import Rendering, manifest_for_people, render
 from jobs.cluster.port import Manifest
 from jobs.dispatch import objects_of
 from jobs.models import Attempt, Job
-from jobs.parsing import Parsed, fill_in
+from jobs.parsing import Parsed, argv_of
 
 MASK = "(made at launch)"
 
@@ -45,7 +45,7 @@ def manifests_to_be(parsed: Parsed, *, namespace: Namespace, user: User) -> list
                 code_sha256=MASK if spec.code.kind != "none" else "",
                 secret_env=dict.fromkeys(parsed.secret_values, MASK),
                 helper_image=settings.TRAINHALL_HELPER_IMAGE,
-                argv=["/bin/sh", "-c", fill_in(spec.command, spec.parameters)],
+                argv=argv_of(spec.command, spec.parameters),
                 launcher=spec.launcher,
             )
         )

@@ -9,7 +9,7 @@ import pytest
 
 from jobs.exceptions import SpecError
 from jobs.fields import parse_duration
-from jobs.parsing import fill_in, parse_job
+from jobs.parsing import argv_of, fill_in, parse_job
 from jobs.reading import document_of, read_document
 from jobs.spec import SecretRef, spec_from_dict, spec_to_dict
 
@@ -88,6 +88,26 @@ def test_parameters_are_one_word_for_the_shell(value: str) -> None:
 
     command = fill_in("printf '%s|' {{x}} end", {"x": value})
     assert subprocess.run(["/bin/sh", "-c", command], capture_output=True, text=True).stdout == f"{value}|end|"
+
+
+def test_a_stop_ends_with_the_exit_code_of_the_program_not_of_the_shell() -> None:
+    import os
+    import signal
+    import subprocess
+
+    # not the shell's last word, so that no shell replaces itself by the program
+    script = "trap 'sleep 0.3; exit 75' TERM; echo ready; while :; do sleep 0.1; done"
+    child = subprocess.Popen(
+        argv_of("/bin/sh -c {{script}}; echo never", {"script": script}),
+        start_new_session=True,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert child.stdout
+    assert child.stdout.readline() == "ready\n"
+    os.killpg(child.pid, signal.SIGTERM)
+    assert child.communicate(timeout=10)[0] == ""
+    assert child.returncode == 75
 
 
 @pytest.mark.parametrize(
