@@ -4,8 +4,8 @@
 set -eu
 
 steps=${1:-20}
-step=0
-while [ "$step" -lt "$steps" ]; do
+step=1
+while [ "$step" -le "$steps" ]; do
     loss=$(awk "BEGIN { print 2 / (1 + $step / 5) }")
     echo "step=$step loss=$loss"
     python -m trainhall log sent/loss="$loss" step="$step" total="$steps"

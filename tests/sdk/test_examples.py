@@ -91,9 +91,9 @@ def test_a_shell_script_reports_by_itself(job_env: dict[str, str], door: Door) -
     child = start("metrics.sh", "2", env={**job_env, "PATH": f"{folder}:{job_env['PATH']}"})
     printed, said = child.communicate(timeout=60)
     assert (child.returncode, said) == (0, "")
-    assert printed.splitlines() == ["step=0 loss=2", "step=1 loss=1.66667"]
-    assert door.series()[(0, "sent/loss")] == {0: 2.0, 1: 1.66667}
-    assert {"step": 1, "total": 2} in [request["batch"].get("progress") for request in door.requests]
+    assert printed.splitlines() == ["step=1 loss=1.66667", "step=2 loss=1.42857"]
+    assert door.series()[(0, "sent/loss")] == {1: 1.66667, 2: 1.42857}
+    assert {"step": 2, "total": 2} in [request["batch"].get("progress") for request in door.requests]
 
 
 def test_one_fails_with_a_traceback(job_env: dict[str, str], door: Door) -> None:
