@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from django import template
@@ -12,6 +12,7 @@ from django.http import HttpRequest
 from django.utils import timezone
 from django.utils.dateparse import parse_datetime
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy as _lazy
 
 from jobs.documents import iso
 from jobs.timeline import Phase
@@ -62,8 +63,9 @@ def age(value: str | datetime | None) -> str:
 
 
 @register.filter
-def percent(fraction: float | None) -> str:
-    return "" if fraction is None else _("%d %%") % int(fraction * 100)
+def percent(fraction: float | str | None) -> str:
+    """Nothing where there is no progress: a template hands over "" then."""
+    return _("%d %%") % int(fraction * 100) if isinstance(fraction, int | float) else ""
 
 
 @register.filter
@@ -112,7 +114,7 @@ def words(text: str) -> list[str]:
 
 
 @register.filter
-def unlocalize_number(value: float | None) -> str:
+def plain_number(value: float | None) -> str:
     """For attributes, where every language writes a point."""
     return "" if value is None else f"{value:.4f}".rstrip("0").rstrip(".")
 
@@ -192,3 +194,57 @@ def query_with(context: dict[str, Any], **changes: str) -> str:
         else:
             query.pop(name, None)
     return str(query.urlencode())
+
+
+ADVICE = {
+    "OutOfMemory": _lazy("lower the batch size, or ask for more memory per worker."),
+    "TimeLimit": _lazy("ask for a longer time limit, and save checkpoints so that the next run can go on from there."),
+    "CommandNotFound": _lazy("check the command: the image has no such program."),
+    "ImageNotFound": _lazy("check the name and tag of the image."),
+    "CodeNotFetched": _lazy("check the address and the ref of the code."),
+    "NeverFits": _lazy("ask for less per worker, or for fewer workers."),
+    "NonZeroExit": _lazy("the last lines of the log say what the program itself complained about."),
+    "KilledBySignal": _lazy("the last lines of the log show where it was killed."),
+    "SetupFailed": _lazy("the first lines of the log show which step of the set-up failed."),
+}
+
+
+@register.filter
+def advice(code: str) -> Any:
+    """What to do about a reason, where there is something to do."""
+    return ADVICE.get(code, "")
+
+
+@register.filter
+def clock(seconds: float | None) -> str:
+    """A time of a log line, in the time zone of the portal."""
+    if not seconds:
+        return ""
+    return timezone.localtime(datetime.fromtimestamp(seconds, tz=UTC)).strftime("%H:%M:%S")
+
+
+@register.filter
+def progress_detail(job: dict[str, Any]) -> str:
+    """Beside the large percentage: where it is, and when it is done."""
+    progress = job["progress"]
+    if not progress:
+        return ""
+    parts = []
+    if progress["epoch"] is not None:
+        parts.append(_("epoch %(epoch)s") % {"epoch": short(progress["epoch"])})
+    if progress["step"] is not None and progress["total"]:
+        parts.append(
+            _("step %(step)s of %(total)s") % {"step": short(progress["step"]), "total": short(progress["total"])}
+        )
+    elif progress["step"] is not None:
+        parts.append(_("step %(step)s") % {"step": short(progress["step"])})
+    if progress["eta"] is not None:
+        at = timezone.localtime(timezone.now() + timedelta(seconds=progress["eta"]))
+        parts.append(_("done about %(at)s (%(span)s)") % {"at": at.strftime("%H:%M"), "span": span(progress["eta"])})
+    return " · ".join(parts)
+
+
+@register.filter
+def last_value(last: Any) -> str:
+    """The last value of a series, whether it comes bare or with its step."""
+    return short(last.get("value", "")) if isinstance(last, dict) else short(last)
