@@ -16,6 +16,8 @@ export function start() {
     take(page, "snapshot", { job: await ask(`/api/v1/jobs/${id}/`) });
   });
   setInterval(() => countDown(page), 1000);
+  document.addEventListener("progress", (event) => known.id && show(page, { ...known, progress: progressOf(event.detail) }));
+  clearDraftOfThisJob();
 }
 
 function take(page, type, data) {
@@ -114,3 +116,16 @@ function countDown(page) {
   place.textContent = left > 0 ? `stopping, ${span(Math.ceil(left))}` : "stopping…";
 }
 
+
+function clearDraftOfThisJob() {
+  // the form that made this job has done its work
+  if (sessionStorage.getItem("trainhall-new-job-sent") === null) return;
+  sessionStorage.removeItem("trainhall-new-job-sent");
+  localStorage.removeItem("trainhall-new-job");
+}
+
+function progressOf(raw) {
+  // points carry step and total; the fraction is derived, as the server does it
+  const fraction = raw.total && raw.step !== null && raw.step !== undefined ? Math.min(1, Math.max(0, raw.step / raw.total)) : null;
+  return { ...raw, fraction: raw.fraction ?? fraction, eta: raw.eta ?? null };
+}

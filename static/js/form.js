@@ -1,0 +1,201 @@
+// The new-job form: a draft on this device (never secrets), code from anywhere, and the answer to "will it start?" while typing.
+const DRAFT = "trainhall-new-job";
+const PAUSE = 400;
+
+let form = null;
+let timer = 0;
+let asked = 0;
+
+export function start() {
+  form = document.querySelector("[data-new-job]");
+  if (!form) return;
+  rows();
+  panels();
+  uploads();
+  restore();
+  form.addEventListener("input", (event) => {
+    if (event.isComposing) return;
+    changed();
+  });
+  form.addEventListener("change", changed);
+  form.addEventListener("compositionend", changed);
+  form.addEventListener("submit", submitted);
+  form.addEventListener("keydown", (event) => {
+    if (event.key === "Enter" && (event.ctrlKey || event.metaKey) && !event.isComposing) form.requestSubmit();
+  });
+  const preview = form.querySelector("[data-preview]");
+  if (preview) preview.addEventListener("toggle", () => preview.open && show("preview"));
+  show("forecast");
+}
+
+function changed() {
+  save();
+  clearTimeout(timer);
+  timer = setTimeout(() => {
+    show("forecast");
+    if (form.querySelector("[data-preview][open]")) show("preview");
+  }, PAUSE);
+}
+
+async function show(kind) {
+  const place = document.querySelector(`[data-${kind}-result]`);
+  const url = form.dataset[`${kind}Url`];
+  if (!place || !url) return;
+  const mine = (asked += 1);
+  const data = new FormData(form);
+  data.delete("code_files"); // the answer does not depend on their bytes
+  place.setAttribute("aria-busy", "true");
+  try {
+    const answer = await fetch(url, { method: "POST", body: data, credentials: "same-origin" });
+    if (kind === "forecast" && mine < asked - 1) return;
+    const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
+    if (answer.ok) place.replaceChildren(...document.importNode(fresh.body, true).childNodes);
+  } catch {
+    place.textContent = "The portal does not answer; what you typed is kept.";
+  } finally {
+    place.removeAttribute("aria-busy");
+  }
+}
+
+function submitted(event) {
+  const button = form.querySelector("[type=submit]");
+  if (form.dataset.sent) {
+    event.preventDefault(); // a double click is one job
+    return;
+  }
+  form.dataset.sent = "1";
+  if (button) button.setAttribute("aria-disabled", "true");
+  sessionStorage.setItem(`${DRAFT}-sent`, form.elements.idempotency_key?.value || "");
+}
+
+// a page that comes back from the browser's history can be sent again
+window.addEventListener("pageshow", () => form && delete form.dataset.sent);
+
+function save() {
+  const kept = {};
+  for (const [name, value] of new FormData(form)) {
+    if (typeof value !== "string" || name === "csrfmiddlewaretoken" || name === "secret_value") continue;
+    (kept[name] ||= []).push(value);
+  }
+  try {
+    localStorage.setItem(DRAFT, JSON.stringify({ path: location.pathname + location.search, at: Date.now(), kept }));
+  } catch {
+    // a script larger than the device keeps is not drafted; the form itself still holds it
+  }
+}
+
+function restore() {
+  const draft = JSON.parse(localStorage.getItem(DRAFT) || "null");
+  // after errors the server has filled in everything itself; a clone is filled from its parent
+  if (!draft || form.dataset.filled || draft.path !== location.pathname + location.search) return;
+  for (const [name, values] of Object.entries(draft.kept)) {
+    const prefix = name.replace(/_name$/, "");
+    const list = form.querySelector(`[data-rows="${CSS.escape(prefix)}"]`);
+    if (list && name.endsWith("_name")) {
+      while (list.querySelectorAll(`[name="${CSS.escape(name)}"]`).length < values.length) addRow(list);
+    }
+    const fields = form.querySelectorAll(`[name="${CSS.escape(name)}"]`);
+    values.forEach((value, index) => {
+      const field = fields[index] || fields[0];
+      if (!field || field.type === "file") return;
+      if (field.type === "radio") for (const one of fields) one.checked = one.value === value;
+      else if (field.type === "checkbox") field.checked = true;
+      else field.value = value;
+    });
+  }
+  form.dispatchEvent(new Event("change"));
+}
+
+function rows() {
+  for (const list of form.querySelectorAll("[data-rows]")) {
+    const add = form.querySelector(`[data-add="${CSS.escape(list.dataset.rows)}"]`);
+    if (add) add.addEventListener("click", () => addRow(list).querySelector("input").focus());
+    list.addEventListener("click", (event) => {
+      const remove = event.target.closest("[data-remove]");
+      if (!remove) return;
+      remove.closest("[data-entry]").remove();
+      changed();
+    });
+  }
+}
+
+function addRow(list) {
+  const fresh = list.querySelector("template").content.cloneNode(true);
+  const entry = fresh.querySelector("[data-entry]");
+  list.append(fresh);
+  return entry;
+}
+
+function panels() {
+  const show = () => {
+    const chosen = form.querySelector('[name="code_kind"]:checked')?.value;
+    for (const panel of form.querySelectorAll("[data-code-panel]")) panel.hidden = panel.dataset.codePanel !== chosen;
+  };
+  form.addEventListener("change", show);
+  show();
+}
+
+function uploads() {
+  const input = form.querySelector('input[name="code_files"]');
+  const paths = form.querySelector('input[name="paths"]');
+  if (!input || !paths) return;
+  const list = form.querySelector("[data-file-list]");
+  const tell = () => {
+    const files = [...input.files];
+    const kept = form.elements.upload_label?.value || "";
+    if (list) list.textContent = files.length ? `${files.length} file${files.length > 1 ? "s" : ""}, ${size(files)}` : kept;
+  };
+  input.addEventListener("change", () => {
+    paths.value = JSON.stringify([...input.files].map((file) => file.webkitRelativePath || file.name));
+    if (form.elements.upload_sha256) form.elements.upload_sha256.value = "";
+    tell();
+  });
+  const folder = form.querySelector("[data-folder]");
+  if (folder) folder.addEventListener("click", () => {
+    input.webkitdirectory = true;
+    input.click();
+    input.webkitdirectory = false;
+  });
+  const zone = form.querySelector("[data-drop]");
+  if (zone) {
+    zone.addEventListener("dragover", (event) => event.preventDefault());
+    zone.addEventListener("drop", async (event) => {
+      event.preventDefault();
+      await dropped(event.dataTransfer, input, paths);
+      tell();
+      changed();
+    });
+  }
+  tell();
+}
+
+async function dropped(transfer, input, paths) {
+  const found = [];
+  const entries = [...transfer.items].map((item) => item.webkitGetAsEntry()).filter(Boolean);
+  for (const entry of entries) await walk(entry, "", found);
+  const box = new DataTransfer();
+  for (const { file } of found) box.items.add(file);
+  input.files = box.files;
+  paths.value = JSON.stringify(found.map(({ path }) => path));
+  if (form.elements.upload_sha256) form.elements.upload_sha256.value = "";
+}
+
+async function walk(entry, base, found) {
+  const path = `${base}${entry.name}`;
+  if (entry.isFile) {
+    const file = await new Promise((resolve, reject) => entry.file(resolve, reject));
+    found.push({ file, path });
+    return;
+  }
+  const reader = entry.createReader();
+  for (;;) {
+    const some = await new Promise((resolve, reject) => reader.readEntries(resolve, reject));
+    if (!some.length) return;
+    for (const inner of some) await walk(inner, `${path}/`, found);
+  }
+}
+
+function size(files) {
+  const bytes = files.reduce((sum, file) => sum + file.size, 0);
+  return bytes < 2 ** 20 ? `${Math.ceil(bytes / 1024)} KiB` : `${(bytes / 2 ** 20).toFixed(1)} MiB`;
+}

@@ -1,0 +1,73 @@
+// The points of one metric on this page: buckets from REST, then what the socket brings, in order of step.
+const WORDS = { NaN: NaN, Infinity, "-Infinity": -Infinity };
+
+export function toNumber(value) {
+  return typeof value === "string" ? WORDS[value] : value;
+}
+
+export class Series {
+  // step, time, value; low and high only where a bucket holds more than one point
+  constructor(document) {
+    this.key = document.key;
+    this.rank = document.rank;
+    this.attempt = document.attempt;
+    this.step = document.step.slice();
+    this.time = document.time.slice();
+    this.value = (document.value || document.last).map(toNumber);
+    this.low = document.min ? document.min.map(toNumber) : null;
+    this.high = document.max ? document.max.map(toNumber) : null;
+    this.bad = document.bad ? document.bad.slice() : null;
+    this.total = document.total ?? this.step.length;
+  }
+
+  static empty(change) {
+    return new Series({ ...change, step: [], time: [], value: [], total: 0 });
+  }
+
+  get name() {
+    return `${this.attempt}/${this.rank}`;
+  }
+
+  add(change) {
+    for (let index = 0; index < change.step.length; index += 1) {
+      this.put(change.step[index], change.time[index], toNumber(change.value[index]));
+    }
+  }
+
+  put(step, time, value) {
+    let at = this.step.length;
+    if (at && this.step[at - 1] >= step) {
+      // late or repeated: where it belongs; for an equal step the later one wins
+      at = this.place(step);
+      if (this.step[at] === step) {
+        this.set(at, time, value);
+        return;
+      }
+    }
+    this.step.splice(at, 0, step);
+    this.time.splice(at, 0, time);
+    this.value.splice(at, 0, value);
+    if (this.low) this.low.splice(at, 0, value);
+    if (this.high) this.high.splice(at, 0, value);
+    if (this.bad) this.bad.splice(at, 0, Number.isFinite(value) ? 0 : 1);
+    this.total += 1;
+  }
+
+  set(at, time, value) {
+    this.time[at] = time;
+    this.value[at] = value;
+    if (this.low) this.low[at] = Math.min(this.low[at], value);
+    if (this.high) this.high[at] = Math.max(this.high[at], value);
+  }
+
+  place(step) {
+    let low = 0;
+    let high = this.step.length;
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (this.step[middle] < step) low = middle + 1;
+      else high = middle;
+    }
+    return low;
+  }
+}
