@@ -40,13 +40,12 @@ def span(seconds: float | None) -> str:
         return ""
     whole = max(0, round(seconds))
     days, hours, minutes = whole // 86400, whole // 3600 % 24, whole // 60 % 60
-    if days:
-        return _("%(days)d d %(hours)d h") % {"days": days, "hours": hours}
-    if hours:
-        return _("%(hours)d h %(minutes)d m") % {"hours": hours, "minutes": minutes}
-    if minutes:
-        return _("%(minutes)d m %(seconds)d s") % {"minutes": minutes, "seconds": whole % 60}
-    return _("%(seconds)d s") % {"seconds": whole}
+    parts = [
+        words % count
+        for words, count in ((_("%d d"), days), (_("%d h"), hours), (_("%d m"), minutes), (_("%d s"), whole % 60))
+    ]
+    first = next((place for place, count in enumerate((days, hours, minutes)) if count), 3)
+    return " ".join(part for part in parts[first : first + 2] if not part.startswith("0 ")) or _("%d s") % 0
 
 
 @register.filter
@@ -65,7 +64,7 @@ def age(value: str | datetime | None) -> str:
 @register.filter
 def percent(fraction: float | str | None) -> str:
     """Nothing where there is no progress: a template hands over "" then."""
-    return _("%d %%") % int(fraction * 100) if isinstance(fraction, int | float) else ""
+    return _("%d %%") % round(fraction * 100) if isinstance(fraction, int | float) else ""
 
 
 @register.filter
@@ -121,10 +120,11 @@ def plain_number(value: float | None) -> str:
 
 @register.filter
 def shape(resources: dict[str, Any]) -> str:
-    """What a job asks for, count first: 2 × 8 A100."""
-    gpus, workers = resources["gpus"], resources["workers"]
-    each = f"{gpus} {resources['gpu_type']}".strip() if gpus else "0"
-    return each if workers == 1 else f"{workers} × {each}"
+    """What a job asks for in all, and over how many workers: 16 A100 (2 w)."""
+    if not resources["total_gpus"]:
+        return "0"
+    whole = f"{resources['total_gpus']} {resources['gpu_type']}".strip()
+    return whole if resources["workers"] == 1 else _("%(gpus)s (%(workers)s w)") % {"gpus": whole, "workers": resources["workers"]}
 
 
 @register.filter
