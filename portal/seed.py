@@ -36,7 +36,7 @@ RUNTIMES = {
     },
     "shell": {
         "title": "Shell",
-        "description": "Any command. Lines such as `step=3 loss=0.5` become charts.",
+        "description": "Any command. Points are reported with `python -m trainhall log`.",
         "image": "debian:stable-slim",
         "launchers": ["plain"],
         "defaults": SMALL,

@@ -13,6 +13,7 @@ from portal.settings.base import (  # noqa: E402
     CSRF_TRUSTED_ORIGINS,
     PORT,
     SECRET_KEY,
+    STORAGES,
     TRAINHALL_CLUSTERS,
     TRAINHALL_ORIGINS,
 )
@@ -25,3 +26,5 @@ for _origin in (f"http://localhost:{PORT}", f"http://127.0.0.1:{PORT}"):
     if _origin not in TRAINHALL_ORIGINS:
         TRAINHALL_ORIGINS.append(_origin)
         CSRF_TRUSTED_ORIGINS.append(_origin)
+# hashed names as in production, uncompressed: on loopback compressing costs seconds at the first start and saves nothing
+STORAGES = {**STORAGES, "staticfiles": {"BACKEND": "portal.staticfiles.HashedOnly"}}

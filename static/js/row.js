@@ -68,6 +68,8 @@ function paintProgress(root, job) {
   const running = job.status === "running";
   const text = progressText(job);
   put(root, "progress-text", text);
+  const part = job.progress ? job.progress.fraction : null;
+  put(root, "percent", part === null ? "" : `${Math.round(part * 100)} %`);
   const line = bound(root, "progress-row");
   if (line) {
     line.hidden = !running || !text;
@@ -75,9 +77,8 @@ function paintProgress(root, job) {
     if (reason && root.matches("tr")) reason.hidden = running && Boolean(text);
   }
   for (const bar of root.querySelectorAll('progress[data-bind="progress"]')) {
-    const fraction = job.progress ? job.progress.fraction : null;
-    bar.hidden = fraction === null;
-    if (fraction !== null) bar.value = fraction;
+    bar.hidden = part === null;
+    if (part !== null) bar.value = part;
   }
 }
 
