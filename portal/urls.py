@@ -8,9 +8,10 @@ from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerView
 from accounts.urls import api_urls as accounts_api_urls
 from jobs.urls import api_urls as jobs_api_urls
 from metrics.urls import api_urls as metrics_api_urls
-from portal import views
+from portal import home, views
 
 urlpatterns = [
+    path("", home.home, name="home"),
     path("", include("accounts.urls")),
     path("api/v1/", include((accounts_api_urls, "api-accounts"))),
     path("api/v1/", include((jobs_api_urls, "api-jobs"))),
