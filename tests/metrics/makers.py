@@ -8,56 +8,18 @@ import uuid
 from typing import Any
 
 from accounts.models import Namespace, User
-from jobs.models import Attempt, Cluster, Job, JobFeed, PriorityClass
+from jobs.models import Job
 from jobs.states import JobStatus
 from metrics import ingest, points
+from tests import factories
 
 
 def make_job(owner: User, namespace: Namespace, *, attempts: int = 1, status: str = JobStatus.RUNNING) -> Job:
     """A job whose attempts 1 to N exist, the last one running."""
-    from portal import seed
-
-    seed.ensure_priorities()
-    cluster = seed.ensure_local_cluster()
-    assert isinstance(cluster, Cluster)
-    job = Job.objects.create(
-        namespace=namespace,
-        owner=owner,
-        cluster=cluster,
-        runtime_snapshot={"slug": "numpy"},
-        spec_text="{}",
-        spec_format="json",
-        spec=document_spec(namespace.slug),
-        status=status,
-        attempt_number=attempts,
-        name="digits",
-        priority=PriorityClass.objects.get(name="normal"),
-        workers=1,
-        gpus=0,
-        cpu_millis=500,
-        memory_bytes=2**29,
-    )
-    JobFeed.objects.create(job=job)
+    job = factories.make_job(owner, namespace, status=status, attempt_number=attempts)
     for number in range(1, attempts + 1):
-        Attempt.objects.create(
-            job=job,
-            number=number,
-            cluster=cluster,
-            kubernetes_namespace=namespace.kubernetes_name,
-            object_name=f"j-{job.pk}-{number}",
-        )
+        factories.make_attempt(job, number=number)
     return job
-
-
-def document_spec(namespace: str) -> dict[str, Any]:
-    """The spec of the smallest job, as submission stores it."""
-    from jobs.reading import document_of
-    from jobs.spec import spec_to_dict
-    from jobs.submission import check
-    from portal import seed
-
-    seed.ensure_runtime("numpy")
-    return spec_to_dict(check(document_of({"namespace": namespace, "runtime": "numpy", "command": "true"})).spec)
 
 
 def wire(
