@@ -36,6 +36,7 @@ SIGNED_URL = _rule("", hides=True)  # the signature in the URL counts, not the p
 ATTEMPT_TOKEN = _rule("")  # the token of the attempt counts, not the person
 
 ROUTES: dict[str, dict[str, Rule]] = {
+    "/": {"GET": SIGNED_IN},
     "/login/": {"GET": EVERYONE, "POST": EVERYONE},
     "/logout/": {"POST": SIGNED_IN},
     "/me/tokens/": {"GET": SIGNED_IN, "POST": SIGNED_IN},
