@@ -41,6 +41,21 @@ export function progressText(job) {
   return parts.join(", ");
 }
 
+export function progressDetail(progress) {
+  if (!progress) return "";
+  const known = (value) => value !== null && value !== undefined;
+  const parts = [];
+  if (known(progress.epoch)) parts.push(`epoch ${number(progress.epoch)}`);
+  if (known(progress.step)) parts.push(`step ${number(progress.step)}${progress.total ? ` of ${number(progress.total)}` : ""}`);
+  if (progress.eta) {
+    const at = new Date(Date.now() + progress.eta * 1000).toLocaleTimeString([], { hour12: false, hour: "2-digit", minute: "2-digit" });
+    parts.push(`done about ${at} (${span(progress.eta)})`);
+  } else if (progress.at && Date.now() / 1000 - progress.at > 60) {
+    parts.push(`no report for ${span(Date.now() / 1000 - progress.at)}`);
+  }
+  return parts.join(" · ");
+}
+
 export function pill(status) {
   const template = document.querySelector(`template[data-pill="${status}"]`);
   return template ? template.content.cloneNode(true) : document.createTextNode(status);
@@ -67,14 +82,15 @@ export function paint(root, job) {
 function paintProgress(root, job) {
   const running = job.status === "running";
   const text = progressText(job);
-  put(root, "progress-text", text);
+  // the head has the percentage in large letters, so its text tells the rest
+  put(root, "progress-text", bound(root, "percent") ? progressDetail(job.progress) : text);
   const part = job.progress ? job.progress.fraction : null;
   put(root, "percent", part === null ? "" : `${Math.round(part * 100)} %`);
   const line = bound(root, "progress-row");
   if (line) {
     line.hidden = !running || !text;
     const reason = bound(root, "reason");
-    if (reason && root.matches("tr")) reason.hidden = running && Boolean(text);
+    if (reason && root.matches("[data-row]")) reason.hidden = running && Boolean(text);
   }
   for (const bar of root.querySelectorAll('progress[data-bind="progress"]')) {
     bar.hidden = part === null;
