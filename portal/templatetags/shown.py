@@ -124,7 +124,11 @@ def shape(resources: dict[str, Any]) -> str:
     if not resources["total_gpus"]:
         return "0"
     whole = f"{resources['total_gpus']} {resources['gpu_type']}".strip()
-    return whole if resources["workers"] == 1 else _("%(gpus)s (%(workers)s w)") % {"gpus": whole, "workers": resources["workers"]}
+    return (
+        whole
+        if resources["workers"] == 1
+        else _("%(gpus)s (%(workers)s w)") % {"gpus": whole, "workers": resources["workers"]}
+    )
 
 
 @register.filter
