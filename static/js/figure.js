@@ -137,7 +137,7 @@ export class Figure {
     const line = style.getPropertyValue("--line").trim();
     const axis = { gridcolor: line, zeroline: false, tickfont: { size: 10, color: muted }, automargin: true, nticks: 5 };
     return {
-      height: 170, margin: { l: 44, r: 8, t: 6, b: 24 }, paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
+      height: 144, margin: { l: 44, r: 8, t: 6, b: 24 }, paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
       font: { family: style.getPropertyValue("--font"), size: 11, color: muted },
       xaxis: { ...axis, showgrid: false, type: this.options.x === "time" ? "date" : "linear" },
       yaxis: { ...axis, type: this.options.log ? "log" : "linear", exponentformat: "power" },
