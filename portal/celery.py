@@ -48,5 +48,5 @@ app.autodiscover_tasks()
 @worker_ready.connect
 def look_at_once(**_: object) -> None:
     """A worker that comes up scans the database instead of waiting for the next beat."""
-    for name in ("jobs.tasks.dispatch_waiting", "jobs.tasks.reconcile_attempts", "jobs.tasks.fetch_waiting_code"):
+    for name in ("portal.tasks.beat", "jobs.tasks.dispatch_waiting", "jobs.tasks.reconcile_attempts"):
         app.send_task(name)
