@@ -5,25 +5,26 @@ export PORT ?= 8000
 venv := .venv
 python := $(venv)/bin/python
 
-.PHONY: run test lint bench vendor lock types
+.PHONY: run test lint bench vendor lock runtime dev
 
-run: $(venv)/.runtime
+run:
+	@sh deploy/bootstrap.sh "$(PYTHON)" $(venv) requirements/runtime.txt "$$PORT"
 	@exec $(python) manage.py up
 
-test: $(venv)/.dev
+test: dev
 	@exec $(python) tests/run.py
 
-lint: $(venv)/.dev
-	$(venv)/bin/ruff check .
-	$(venv)/bin/ruff format --check .
-	$(venv)/bin/mypy
+lint: dev
+	$(python) -m ruff check .
+	$(python) -m ruff format --check .
+	$(python) -m mypy
 	$(venv)/bin/lint-imports
 	$(python) manage.py makemigrations --check --dry-run
 	$(python) manage.py spectacular --fail-on-warn --file /dev/null
 	@! grep -n '://' requirements/*.txt || { echo 'A lock names a host.'; exit 1; }
 
-bench: $(venv)/.dev
-	@$(python) tests/bench/run.py
+bench: dev
+	@exec $(python) tests/bench/run.py
 
 vendor:
 	sh deploy/vendor.sh
@@ -33,11 +34,8 @@ lock:
 	for name in runtime dev; do uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --no-annotate -q \
 	  requirements/$$name.in -o requirements/$$name.txt; done
 
-# a stamp names the lock it was made from: a changed lock installs anew
-$(venv)/.runtime: requirements/runtime.txt deploy/bootstrap.sh
+runtime:
 	@sh deploy/bootstrap.sh "$(PYTHON)" $(venv) requirements/runtime.txt
-	@touch $@
 
-$(venv)/.dev: requirements/dev.txt deploy/bootstrap.sh
+dev:
 	@sh deploy/bootstrap.sh "$(PYTHON)" $(venv) requirements/dev.txt
-	@touch $@ $(venv)/.runtime

@@ -84,7 +84,7 @@ def ask_watcher() -> str:
     return ", ".join(_("%(name)s seen %(age)d s ago") % {"name": name, "age": age} for name, age in rows) + "."
 
 
-PARTS: list[tuple[str, Callable[[], str], str]] = [
+PARTS: list[tuple[str, Callable[[], str], object]] = [
     ("postgres", ask_postgres, gettext_lazy("Nothing can be read or submitted; running jobs go on.")),
     ("valkey", ask_valkey, gettext_lazy("Pages do not update by themselves, and new jobs start later.")),
     ("worker", ask_worker, gettext_lazy("New jobs wait and stops are late; running jobs and their metrics go on.")),
@@ -99,7 +99,7 @@ def look() -> list[Tile]:
         return list(pool.map(lambda part: _ask(*part), PARTS))
 
 
-def _ask(name: str, question: Callable[[], str], loses: str) -> Tile:
+def _ask(name: str, question: Callable[[], str], loses: object) -> Tile:
     try:
         return Tile(name, True, question(), str(loses))
     except Unwell as problem:

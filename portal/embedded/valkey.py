@@ -24,6 +24,7 @@ class Valkey:
     """One Valkey server of one home."""
 
     name = "valkey"
+    stop_signal = signal.SIGTERM
 
     def __init__(self, home: Home) -> None:
         self.home = home
@@ -38,7 +39,7 @@ class Valkey:
     def url(self) -> str:
         return f"unix://{self.socket}"
 
-    def start(self, *, durable: bool = True, keep: Sequence[int] = ()) -> None:
+    def start(self, *, durable: bool = True, keep: Sequence[int] = ()) -> subprocess.Popen[bytes]:
         self.home.valkey.mkdir(mode=0o700, exist_ok=True)
         argv = [find_binary(), "--port", "0", "--unixsocket", str(self.socket), "--unixsocketperm", "700"]
         argv += ["--dir", str(self.home.valkey), "--save", "", "--appendonly", "yes" if durable else "no"]
@@ -48,9 +49,10 @@ class Valkey:
             log=self.log,
             env={"PATH": os.defpath, "LC_ALL": "C.UTF-8"},
             cwd=self.home.valkey,
-            death_signal=signal.SIGTERM,
+            death_signal=self.stop_signal,
             keep=keep,
         )
+        return self.process
 
     def wait_ready(self) -> None:
         deadline = time.monotonic() + START_PATIENCE
@@ -69,7 +71,9 @@ class Valkey:
 
     def stop(self) -> None:
         if self.process is not None:
-            process.stop(self.process, first=signal.SIGTERM, patience=3)
+            self.process.send_signal(self.stop_signal)
+            process.wait(self.process, patience=3)
+            process.end(self.process)
 
 
 def find_binary() -> str:

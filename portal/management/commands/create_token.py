@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
-from django.db import transaction
+from django.db import OperationalError, transaction
 
 from accounts import audit
 from accounts.models import ApiToken, User
@@ -24,7 +24,10 @@ class Command(BaseCommand):
     def handle(self, *_args: Any, **options: Any) -> None:
         if not 1 <= options["days"] <= 365:
             raise CommandError("--days must be from 1 to 365.")
-        user = User.objects.filter(username=options["user"], is_active=True).first()
+        try:
+            user = User.objects.filter(username=options["user"], is_active=True).first()
+        except OperationalError as error:
+            raise CommandError(f"The database does not answer; is the portal running? {error}".strip()) from error
         if user is None:
             raise CommandError(f"There is no active user {options['user']!r}.")
         with transaction.atomic():

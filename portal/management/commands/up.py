@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import signal
-import subprocess
+import socket
 import sys
 import time
 import urllib.error
@@ -13,18 +13,25 @@ import urllib.request
 from pathlib import Path
 from typing import Any
 
+import redis
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
 from jobs.cluster.registry import local_cluster
-from portal.embedded import environment
+from portal.embedded import environment, process
+from portal.embedded.claims import claim_folder, claim_port
 from portal.embedded.home import CannotStart, Home, find_home, make_home
 from portal.embedded.postgres import Postgres
 from portal.embedded.valkey import Valkey
-from portal.supervisor import Supervisor, check_port, lock, portal_services
+from portal.settings.env import env_int
+from portal.supervisor import Hurry, Supervisor, portal_services, server_services
 
 READY_PATIENCE = 60.0
 DEMO_GPUS = "8"
+
+
+class Stopped(Exception):
+    """Asked to stop before everything was started."""
 
 
 class Command(BaseCommand):
@@ -32,63 +39,75 @@ class Command(BaseCommand):
     requires_system_checks: list[str] = []
 
     def handle(self, *_args: Any, **_options: Any) -> None:
-        self.wants_to_stop = 0
+        self.asked_to_stop = 0
+        self.stopping = False
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            signal.signal(number, self.note_signal)
+            if signal.getsignal(number) is not signal.SIG_IGN:  # nohup means it
+                signal.signal(number, self.note_signal)
         try:
-            self.run(settings.BASE_DIR, settings.PORT)
+            web_workers = env_int("TRAINHALL_WEB_WORKERS", 1, minimum=1, maximum=64)
+            with claim_port(settings.PORT) as listening:
+                self.run(settings.BASE_DIR, listening, web_workers)
         except CannotStart as error:
             raise CommandError(str(error)) from error
 
     def note_signal(self, _number: int, _frame: Any) -> None:
-        self.wants_to_stop += 1
+        self.asked_to_stop += 1
+        if self.stopping and self.asked_to_stop > 1:
+            raise Hurry
 
     def say(self, words: str) -> None:
         self.stdout.write(words)
         self.stdout.flush()
 
-    def run(self, checkout: Path, port: int) -> None:
-        check_port(port)
+    def run(self, checkout: Path, listening: socket.socket, web_workers: int) -> None:
+        port = listening.getsockname()[1]
         home = find_home(checkout, os.environ, uid=os.geteuid())
         make_home(home)
-        kept = lock(home)
-        servers: list[Postgres | Valkey] = []
-        supervisor = None
+        kept = claim_folder(home)
+        supervisor = Supervisor(home=home, say=self.say)
+        self.say(f"Starting Trainhall on port {port}…")
         try:
-            servers = self.start_servers(home, kept)
+            self.start_servers(home, supervisor, kept)
             surroundings = self.surroundings(home, port)
             password = self.prepare(home, checkout, surroundings)
-            supervisor = Supervisor(home=home, environment=surroundings, checkout=checkout, say=self.say)
-            workers = int(os.environ.get("TRAINHALL_WEB_WORKERS", "1") or 1)
-            services = portal_services(port=port, checkout=checkout, web_workers=workers)
-            for service in services.values():
+            for service in portal_services(
+                home=home,
+                checkout=checkout,
+                environment=surroundings,
+                listening=listening.fileno(),
+                web_workers=web_workers,
+            ):
                 supervisor.start(service)
             self.wait_ready(supervisor, port)
-            if not self.wants_to_stop:
-                self.greet(home, port, password, surroundings)
-            while not self.wants_to_stop:
+            self.greet(home, port, password, surroundings)
+            while not self.asked_to_stop:
                 supervisor.tend()
                 time.sleep(0.2)
+        except Stopped:
+            pass
         finally:
-            self.stop_all(home, supervisor, servers)
+            self.stop_all(home, supervisor)
 
-    def start_servers(self, home: Home, kept: int) -> list[Postgres | Valkey]:
+    def start_servers(self, home: Home, supervisor: Supervisor, kept: int) -> None:
+        """The embedded ones, unless the person has servers of their own."""
         servers: list[Postgres | Valkey] = []
-        if not os.environ.get("REDIS_URL", "").strip() or os.environ["REDIS_URL"] == Valkey(home).url:
-            valkey = Valkey(home)
-            valkey.start(keep=[kept])
+        valkey, postgres = Valkey(home), Postgres(home)
+        given = os.environ.get("REDIS_URL", "").strip()
+        if given in ("", valkey.url):
             servers.append(valkey)
-        ours = Postgres(home)
+        else:
+            check_broker(given)
         given = os.environ.get("DATABASE_URL", "").strip()
-        if not given or (ours.password_file.exists() and given == ours.url(environment.DATABASE)):
-            ours.prepare()
-            ours.start(keep=[kept])
-            servers.append(ours)
+        if not given or (postgres.password_file.exists() and given == postgres.url(environment.DATABASE)):
+            postgres.prepare()
+            servers.append(postgres)
+        for service in server_services(servers, keep=[kept]):
+            supervisor.start(service)
         for server in servers:
             server.wait_ready()
-        if ours in servers:
-            ours.ensure_database(environment.DATABASE)
-        return servers
+        if postgres in servers:
+            postgres.ensure_database(environment.DATABASE)
 
     def surroundings(self, home: Home, port: int) -> dict[str, str]:
         ours = environment.of_home(home, os.environ)
@@ -101,25 +120,24 @@ class Command(BaseCommand):
 
     def prepare(self, home: Home, checkout: Path, surroundings: dict[str, str]) -> str:
         """Migrate, seed and gather static files in a process that has the database in its settings."""
-        done = subprocess.run(
-            [sys.executable, str(checkout / "manage.py"), "prepare"],
-            env=surroundings,
-            cwd=checkout,
-            capture_output=True,
-            text=True,
-            check=False,
-            start_new_session=True,
-        )
-        (home.logs / "prepare.log").write_text(done.stderr)
-        if done.returncode:
-            last = [line for line in done.stderr.splitlines() if line.strip()][-1:] or ["no word why"]
-            raise CannotStart(f"The portal could not be prepared: {last[0]} (all of it in {home.logs}/prepare.log)")
-        return done.stdout.strip().splitlines()[-1]
+        log = home.logs / "prepare.log"
+        log.unlink(missing_ok=True)
+        argv = [sys.executable, str(checkout / "manage.py"), "prepare"]
+        child = process.spawn(argv, log=log, env=surroundings, cwd=checkout)
+        while child.poll() is None:
+            if self.asked_to_stop:
+                process.end(child)  # migrations and the seed are transactions
+                raise Stopped
+            time.sleep(0.02)
+        if child.returncode:
+            why = process.last_words(log, lines=1).removeprefix("CommandError: ") or "no word why"
+            raise CannotStart(f"The portal could not be prepared: {why} (all of it in {log})")
+        return (home.data / "demo-password").read_text(encoding="utf-8").strip()
 
     def wait_ready(self, supervisor: Supervisor, port: int) -> None:
         deadline = time.monotonic() + READY_PATIENCE
         said = "it does not answer yet"
-        while not self.wants_to_stop:
+        while True:
             try:
                 with urllib.request.urlopen(f"http://127.0.0.1:{port}/readyz", timeout=5):
                     return
@@ -127,6 +145,8 @@ class Command(BaseCommand):
                 said = error.read().decode(errors="replace")[:300]
             except OSError as error:
                 said = str(error)
+            if self.asked_to_stop:
+                raise Stopped
             if time.monotonic() > deadline:
                 raise CannotStart(
                     f"The portal is not ready after {READY_PATIENCE:.0f} s ({said}); see {supervisor.home.logs}."
@@ -145,16 +165,30 @@ class Command(BaseCommand):
             self.say("  git          is not installed, so code cannot come from git URLs")
         self.say("  stop         Ctrl-C: running jobs are queued again and start at the next make run\n")
 
-    def stop_all(self, home: Home, supervisor: Supervisor | None, servers: list[Postgres | Valkey]) -> None:
+    def stop_all(self, home: Home, supervisor: Supervisor) -> None:
         """DESIGN 11.7: nothing new starts, pods end, their ends are stored, then everything else."""
-        if supervisor is not None:
-            self.say("Stopping: nothing new is started…")
-            supervisor.stop("beat", "worker")
-            ended = local_cluster(home.data, gpus=0).stop_everything(4.0)
-            if ended:
-                self.say(f"{ended} running {'job is' if ended == 1 else 'jobs are'} queued again.")
-            supervisor.stop("watcher")
-            supervisor.stop("web")
-        for server in servers:
-            server.stop()
+        self.stopping = True
+        supervisor.begin_stop()
+        self.say("Stopping: nothing new is started…")
+        supervisor.stop("beat", "worker")
+        cluster = local_cluster(home.data, gpus=0)
+        try:
+            ended = cluster.stop_everything(supervisor.time_left(4.0))
+        except Hurry:
+            supervisor.deadline = time.monotonic()
+            ended = cluster.stop_everything(0)
+        if ended:
+            self.say(f"{ended} running {'job is' if ended == 1 else 'jobs are'} queued again.")
+        supervisor.stop("watcher")
+        supervisor.stop("web")
+        supervisor.stop("valkey", "postgres")
         self.say("Stopped.")
+
+
+def check_broker(url: str) -> None:
+    """Raise CannotStart if the person's own Valkey does not answer."""
+    try:
+        with redis.Redis.from_url(url, socket_timeout=5, socket_connect_timeout=5) as client:
+            client.ping()
+    except (redis.RedisError, ValueError) as error:
+        raise CannotStart(f"REDIS_URL: the server does not answer: {error}") from error

@@ -1,0 +1,54 @@
+"""What only one portal at a time can have: a port and a data folder."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import socket
+import time
+from pathlib import Path
+
+from portal.embedded.home import CannotStart, Home
+
+LOCK_PATIENCE = 8.0
+BACKLOG = 512
+
+
+def claim_port(port: int) -> socket.socket:
+    """Listen on loopback. Raise CannotStart if somebody does already."""
+    listening = socket.socket()
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listening.bind(("127.0.0.1", port))
+        listening.listen(BACKLOG)
+    except OSError as error:
+        listening.close()
+        raise CannotStart(
+            f"Port {port} cannot be used ({error.strerror}): stop what listens there, or choose another with"
+            f" PORT={port + 1 if port < 65535 else 8000} make run."
+        ) from error
+    return listening
+
+
+def claim_folder(home: Home) -> int:
+    """Lock the data folder for this supervisor and its servers. Raise CannotStart if another one has it.
+
+    The servers inherit the lock: a supervisor that was killed gives it back only when they are down too.
+    """
+    handle = os.open(home.data / "supervisor.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    deadline = time.monotonic() + LOCK_PATIENCE
+    while True:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            pid = os.pread(handle, 20, 0).decode(errors="replace").strip()
+            if (pid.isdecimal() and Path(f"/proc/{pid}").exists()) or time.monotonic() > deadline:
+                os.close(handle)
+                raise CannotStart(
+                    f"Trainhall already runs from this folder (process {pid}); stop it there, or run a second clone."
+                ) from None
+            time.sleep(0.1)
+        else:
+            os.ftruncate(handle, 0)
+            os.pwrite(handle, str(os.getpid()).encode(), 0)
+            return handle
