@@ -4,12 +4,14 @@ import { fill, paint } from "./row.js";
 
 const body = () => document.querySelector("[data-job-list]");
 const waiting = new Map(); // id -> job, not yet shown
+let leaving = false; // a form was sent: its answer is on the way
 
 export function start() {
   const name = body().dataset.topic;
   follow(name, null, take, () => poll(name));
   const button = document.querySelector("[data-fresh-button]");
   if (button) button.addEventListener("click", showFresh);
+  document.addEventListener("submit", () => (leaving = true));
 }
 
 function row(id) {
@@ -36,8 +38,8 @@ function change(job) {
     paint(shown, job);
   } else if (newest() < job.created_at) {
     waiting.set(job.id, job);
-    // an empty list has no order to disturb
-    if (!body().querySelector("[data-row]")) showFresh();
+    // an empty list has no order to disturb; but its reload would cancel the way to a job that was submitted just now
+    if (!body().querySelector("[data-row]") && !leaving) showFresh();
     offerFresh();
   }
 }
