@@ -95,6 +95,7 @@ class LogBox {
     element.dataset.worker = line.worker;
     const link = document.createElement("a");
     link.className = "n";
+    link.tabIndex = -1; // thousands of stops would keep the keyboard in the log; a line is linked to with the mouse
     link.href = `/jobs/${this.id}/logs/#L${line.seq}`;
     link.textContent = line.seq;
     const time = document.createElement("span");
