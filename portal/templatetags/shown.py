@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -168,6 +169,12 @@ def first_namespace(navigation: Any) -> str:
     """One's own namespace, or the first: where a first job may go."""
     found = list(navigation["namespaces"])
     return next((one.slug for one in found if one.kind == "personal"), found[0].slug if found else "NAMESPACE")
+
+
+@register.simple_tag
+def once_key() -> str:
+    """For a form that makes something: a second click makes nothing."""
+    return f"form-{uuid.uuid4()}"
 
 
 @register.filter
