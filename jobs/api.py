@@ -6,8 +6,7 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 from asgiref.sync import sync_to_async
-from django.http import HttpRequest, StreamingHttpResponse
-from django.shortcuts import get_object_or_404
+from django.http import StreamingHttpResponse
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
 from rest_framework import serializers
@@ -27,6 +26,7 @@ from jobs.models import Cluster, Job, Runtime
 from jobs.outlook import cluster_document, look_ahead, why_waiting
 from jobs.preview import manifests_of
 from jobs.reading import Document, read_document
+from jobs.scope import person, visible_job
 from jobs.states import JobStatus
 
 ANY_OBJECT = OpenApiResponse(OpenApiTypes.OBJECT)
@@ -36,7 +36,7 @@ class JSONDocumentParser(BaseParser):
     media_type = "application/json"
     format = "json"
 
-    def parse(self, stream: Any, media_type: Any = None, parser_context: Any = None) -> Document:
+    def parse(self, stream: Any, media_type: Any = None, parser_context: Any = None) -> Any:
         try:
             text = stream.read().decode("utf-8")
         except UnicodeDecodeError as error:
@@ -54,12 +54,6 @@ class XYAMLDocumentParser(YAMLDocumentParser):
 
 
 DOCUMENT_PARSERS = [JSONDocumentParser, YAMLDocumentParser, XYAMLDocumentParser]
-
-
-def visible_job(request: Request | HttpRequest, job_id: str) -> Job:
-    """The job, through the caller's scope: what is not theirs is answered like what does not exist."""
-    # no id holds a NUL, and PostgreSQL would refuse to look for one
-    return get_object_or_404(Job.objects.visible_to(request.user).for_rows(), pk=job_id.replace("\0", "\ufffd"))
 
 
 def forecast_document(will: Forecast) -> dict[str, Any]:
@@ -92,7 +86,8 @@ class JobsView(APIView):
         rows = [job_row(job) for job in page or []]
         if fields := {name for name in request.query_params.get("fields", "").split(",") if name}:
             rows = [{name: value for name, value in row.items() if name in fields or name == "id"} for row in rows]
-        return paginator.get_paginated_response(rows)
+        answer: Response = paginator.get_paginated_response(rows)
+        return answer
 
     @property
     def paginator_class(self) -> Any:
@@ -110,7 +105,7 @@ class JobsView(APIView):
     def post(self, request: Request) -> Response:
         """Submit a job document. A repeat with the same Idempotency-Key answers 200 with the first job."""
         done = submission.submit(
-            user=request.user,
+            user=person(request),
             document=document_in(request),
             request=request,
             origin="cli" if request.headers.get("User-Agent", "").startswith("trainhall-cli") else "api",
@@ -153,7 +148,7 @@ class JobCancelView(APIView):
         wish.is_valid(raise_exception=True)
         job = submission.cancel(
             job,
-            user=request.user,
+            user=person(request),
             note=wish.validated_data["reason"],
             at_once=wish.validated_data["now"],
             request=request,
@@ -167,7 +162,9 @@ class JobHoldView(APIView):
     )
     def post(self, request: Request, job_id: str) -> Response:
         """Keep it from starting; a running job is stopped and waits as queued and held."""
-        return Response(job_document(submission.hold(visible_job(request, job_id), user=request.user, request=request)))
+        return Response(
+            job_document(submission.hold(visible_job(request, job_id), user=person(request), request=request))
+        )
 
 
 class JobReleaseView(APIView):
@@ -175,7 +172,7 @@ class JobReleaseView(APIView):
     def post(self, request: Request, job_id: str) -> Response:
         """Let a held job start when its turn comes."""
         return Response(
-            job_document(submission.release(visible_job(request, job_id), user=request.user, request=request))
+            job_document(submission.release(visible_job(request, job_id), user=person(request), request=request))
         )
 
 
@@ -184,7 +181,7 @@ class JobWhyView(APIView):
     def get(self, request: Request, job_id: str) -> Response:
         """Why it stands where it stands; of a waiting job also its exact place in the queue, asked now."""
         job = visible_job(request, job_id)
-        answer = {
+        answer: dict[str, Any] = {
             "id": job.pk,
             "status": job.status,
             "reason": {"code": job.reason_code, "text": job.reason},
@@ -286,7 +283,7 @@ def text_response(job: Job, *, attempt: int | None, worker: str | None) -> Strea
 
     async def body() -> AsyncIterator[bytes]:
         # never the generator itself: under ASGI Django would gather it in memory
-        while chunk := await sync_to_async(next)(chunks, b""):
+        while chunk := await sync_to_async(lambda: next(chunks, b""))():
             yield chunk
 
     response = StreamingHttpResponse(body(), content_type="text/plain; charset=utf-8")
@@ -301,8 +298,8 @@ class ForecastView(APIView):
     def post(self, request: Request) -> Response:
         """Would this document start now, wait, or never run? Nothing is stored."""
         parsed = submission.check(document_in(request))
-        namespace = submission.namespace_to_submit(request.user, parsed.spec.namespace)
-        return Response(forecast_document(look_ahead(parsed, namespace=namespace, user=request.user)))
+        namespace = submission.namespace_to_submit(person(request), parsed.spec.namespace)
+        return Response(forecast_document(look_ahead(parsed, namespace=namespace, user=person(request))))
 
 
 class UploadsView(APIView):
@@ -320,8 +317,8 @@ class UploadsView(APIView):
         if paths and len(paths) != len(files):
             raise UploadError(f"{len(files)} files came with {len(paths)} paths; send one `path` for each `file`.")
         names = paths or [upload.name or "file" for upload in files]
-        archive = archives.from_uploads(zip(names, files, strict=True), user=request.user)
-        audit.record(request.user, "code.upload", target=archive.pk, request=request)
+        archive = archives.from_uploads(zip(names, files, strict=True), user=person(request))
+        audit.record(person(request), "code.upload", target=archive.pk, request=request)
         return Response({"sha256": archive.sha256, "files": archive.file_count, "size": archive.size}, status=201)
 
 

@@ -116,10 +116,10 @@ class Free:
                     f"each worker needs {request.gpus} on one."
                 )
         for asked, word, scale, has in (
-            (request.cpu_millis, "CPUs", 1000, lambda room: room.cpu_millis),
-            (request.memory_bytes, "GiB of memory", 2**30, lambda room: room.memory_bytes),
+            (request.cpu_millis, "CPUs", 1000, [room.cpu_millis for room in mine.values()]),
+            (request.memory_bytes, "GiB of memory", 2**30, [room.memory_bytes for room in mine.values()]),
         ):
-            free = sum(max(0, has(room)) for room in mine.values())
+            free = sum(max(0, room) for room in has)
             if free < request.workers * asked:
                 return (
                     f"Waiting for {(request.workers * asked - free) / scale:.3g} more {word}: "

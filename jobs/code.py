@@ -18,7 +18,7 @@ from django.utils import timezone
 
 from jobs import archives, lifecycle
 from jobs.exceptions import CodeNotFetched, UploadError
-from jobs.models import Job
+from jobs.models import CodeArchive, Job
 from jobs.states import JobStatus, Reason
 
 TIMEOUT = 120.0  # seconds for one fetch
@@ -54,7 +54,7 @@ def fetch(job_id: str) -> None:
         lifecycle.code_is_ready(job, archive_id=archive.pk, label=f"{source.git}@{commit}")
 
 
-def fetch_git(url: str, ref: str) -> tuple[archives.CodeArchive, str]:
+def fetch_git(url: str, ref: str) -> tuple[CodeArchive, str]:
     """The archive of a commit, and its full name. Raise CodeNotFetched."""
     if shutil.which("git") is None:
         raise CodeNotFetched("git is not installed where the portal runs: paste or upload the code.", permanent=True)

@@ -198,7 +198,7 @@ def objects_of(attempt: Attempt, *, with_secrets: bool = True) -> Objects:
     job = attempt.job
     spec = job.parsed
     if with_secrets:
-        secrets = {secret.name: credentials.decrypt(secret.ciphertext) for secret in job.secrets.all()}
+        secrets = {secret.name: credentials.decrypt(bytes(secret.ciphertext)) for secret in job.secrets.all()}
     else:
         secrets = {secret.name: "" for secret in spec.secrets}
     code_url = ""

@@ -80,8 +80,13 @@ def store_lines(attempt: Attempt, worker: Worker, lines: Sequence[RawLine]) -> N
     worker.log_number = lines[-1].number
 
 
+def _worker_name(block: LogBlock) -> str:
+    # annotated by _blocks, so that a page of lines is one query
+    return f"{block.role}-{block.index}"  # type: ignore[attr-defined]
+
+
 def _lines_of(block: LogBlock) -> list[dict[str, Any]]:
-    worker = f"{block.role}-{block.index}"  # type: ignore[attr-defined]
+    worker = _worker_name(block)
     return [
         {
             "attempt": block.attempt,
@@ -150,6 +155,6 @@ def last_seq(job_id: str) -> int:
 def download(job_id: str, *, attempt: int | None = None, worker: str | None = None) -> Iterator[bytes]:
     """The whole log as text, block by block; of several workers each line says whose it is."""
     for block in _blocks(job_id, worker=worker, attempt=attempt).order_by("last_seq").iterator(chunk_size=20):
-        mark = "" if worker else f"[{block.attempt}/{block.role}-{block.index}] "
+        mark = "" if worker else f"[{block.attempt}/{_worker_name(block)}] "
         lines = orjson.loads(zstandard.decompress(block.body))
         yield "".join(f"{mark}{text}\n" for _time, text, overwritten in lines if not overwritten).encode()

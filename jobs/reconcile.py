@@ -94,8 +94,10 @@ class Mirror:
             live.wake("jobs.tasks.dispatch_waiting")
 
 
-def bring_in_line(attempt: Attempt, manifest: Manifest | None, pods: Sequence[Manifest], follower: LogFollower) -> None:
-    """Everything that one attempt's objects say, written once; questions go from the most final on."""
+def bring_in_line(
+    attempt: Attempt, manifest: Manifest | None, pods: Sequence[Manifest], follower: LogFollower
+) -> list[Worker]:
+    """Everything that one attempt's objects say, written once, the most final question first; returns its workers."""
     observed = observe_attempt(manifest, pods, deleted=manifest is None)
     workers = list(attempt.workers.all())
     if changed := update_workers(workers, observed.workers):

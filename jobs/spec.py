@@ -76,7 +76,7 @@ class JobSpec:
     tags: tuple[str, ...] = ()
 
 
-def spec_from_dict(data: dict) -> JobSpec:  # type: ignore[type-arg]
+def spec_from_dict(data: dict) -> JobSpec:
     """Read back what `spec_to_dict` wrote; raises KeyError or TypeError on anything else."""
     return JobSpec(
         **{
@@ -91,5 +91,5 @@ def spec_from_dict(data: dict) -> JobSpec:  # type: ignore[type-arg]
     )
 
 
-def spec_to_dict(spec: JobSpec) -> dict:  # type: ignore[type-arg]
+def spec_to_dict(spec: JobSpec) -> dict:
     return asdict(spec)

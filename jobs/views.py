@@ -8,11 +8,10 @@ from django.contrib import messages
 from django.core.paginator import Paginator
 from django.db.models import Count, Q
 from django.http import Http404, HttpRequest, HttpResponse
-from django.shortcuts import get_object_or_404, redirect, render
+from django.shortcuts import redirect, render
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from accounts.access import may, namespaces_for
-from accounts.models import User
 from accounts.roles import Verb
 from jobs import forms, submission
 from jobs.archives import text_files
@@ -24,23 +23,13 @@ from jobs.models import STATUS_LABELS, Job, PriorityClass, Runtime
 from jobs.outlook import look_ahead, why_waiting
 from jobs.preview import manifests_of, manifests_to_be
 from jobs.sample import sample_document
+from jobs.scope import person, visible_job
 from jobs.states import JobStatus
 from jobs.timeline import phases
 from jobs.yaml_text import to_yaml
 
 ROWS = 50
 LINES_AT_FIRST = 2000
-
-
-def person(request: HttpRequest) -> User:
-    """The signed-in person; LoginRequiredMiddleware has let nobody else in."""
-    assert isinstance(request.user, User)
-    return request.user
-
-
-def visible_job(request: HttpRequest, job_id: str) -> Job:
-    # no id holds a NUL, and PostgreSQL would refuse to look for one
-    return get_object_or_404(Job.objects.visible_to(request.user).for_rows(), pk=job_id.replace("\0", "\ufffd"))
 
 
 @require_GET

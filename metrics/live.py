@@ -18,7 +18,7 @@ from typing import Any, Protocol
 
 import orjson
 import redis.asyncio
-from channels.db import database_sync_to_async  # type: ignore[import-untyped]
+from channels.db import database_sync_to_async
 from django.conf import settings
 from django.db import InterfaceError, OperationalError, connection
 from redis.exceptions import RedisError
@@ -307,11 +307,11 @@ class Hub:
         positions = await self.database(snapshot.positions, sorted(job_ids)) if job_ids else {}
         for feed in feeds:
             kind, _slash, name = feed.source.partition("/")
-            if kind in ("namespace", "cluster"):
-                feed.hint()
-            elif name in positions and isinstance(feed, NumberedFeed | StateFeed):
-                version, points, lines = positions[name]
-                if feed.last != {"job": version, "points": points, "logs": lines}[kind]:
+            if kind in ("job", "namespace", "cluster"):
+                feed.hint()  # told only if it looks different; workers and progress have no number of their own
+            elif name in positions and isinstance(feed, NumberedFeed):
+                points, lines = positions[name]
+                if feed.last != (points if kind == "points" else lines):
                     feed.hint()
         if lists := self._lists:
             await lists.check()

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import psycopg
 import redis
@@ -16,6 +17,9 @@ from django.utils.translation import gettext_lazy
 from psycopg.conninfo import make_conninfo
 
 from portal.celery import BEAT_KEY, app
+
+if TYPE_CHECKING:
+    from django_stubs_ext import StrOrPromise
 
 PATIENCE = 3  # seconds for each part; all are asked at once
 BEAT_SILENT_AFTER = 25.0
@@ -84,7 +88,7 @@ def ask_watcher() -> str:
     return ", ".join(_("%(name)s seen %(age)d s ago") % {"name": name, "age": age} for name, age in rows) + "."
 
 
-PARTS: list[tuple[str, Callable[[], str], object]] = [
+PARTS: list[tuple[str, Callable[[], str], StrOrPromise]] = [
     ("postgres", ask_postgres, gettext_lazy("Nothing can be read or submitted; running jobs go on.")),
     ("valkey", ask_valkey, gettext_lazy("Pages do not update by themselves, and new jobs start later.")),
     ("worker", ask_worker, gettext_lazy("New jobs wait and stops are late; running jobs and their metrics go on.")),

@@ -9,7 +9,8 @@ from pathlib import Path
 from django.conf import settings
 from django.db import transaction
 
-from accounts.models import Membership, Namespace, User
+from accounts import people
+from accounts.models import Namespace, User
 from accounts.roles import Role, SiteRole
 from jobs.models import Cluster, PriorityClass, Runtime
 
@@ -46,28 +47,17 @@ RUNTIMES = {
 
 def ensure_person(name: str, *, password: str | None = None) -> User:
     """A person of the demo, with a personal namespace."""
-    person = User.objects.filter(username=name).first()
-    if person is None:
-        role = SiteRole.ADMIN if name == "admin" else SiteRole.NONE
-        person = User.objects.create_user(name, password, display_name=PEOPLE.get(name, name), site_role=role)
-    Namespace.objects.get_or_create(
-        owner=person, defaults={"slug": name, "kubernetes_name": f"u-{name}", "kind": "personal"}
-    )
-    Membership.objects.get_or_create(
-        user=person, namespace=person.personal_namespace, source="manual", defaults={"role": Role.MEMBER}
-    )
-    return person
+    role = SiteRole.ADMIN if name == "admin" else SiteRole.NONE
+    return people.ensure_person(name, password=password, display_name=PEOPLE.get(name, name), site_role=role)
 
 
 def ensure_project(slug: str) -> Namespace:
     """A project of the demo and the roles of its people, when it is new."""
-    project, is_new = Namespace.objects.get_or_create(
-        slug=slug, defaults={"kubernetes_name": f"p-{slug}", "kind": "project"}
-    )
-    if is_new:
-        for name, role in PROJECTS[slug].items():
-            Membership.objects.create(user=ensure_person(name), namespace=project, role=role)
-    return project
+    for name in PROJECTS[slug]:
+        ensure_person(name)
+    if project := Namespace.objects.filter(slug=slug).first():
+        return project
+    return people.ensure_project(slug, members=PROJECTS[slug])
 
 
 def ensure_runtime(slug: str) -> Runtime:
