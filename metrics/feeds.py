@@ -250,12 +250,14 @@ class StateFeed(Feed):
     def _tell(self, seq: int | None, data: bytes) -> None:
         if data == self._told:
             return
+        # a reader may pass over a change whose number it has; what changed without a number is told whole, as a snapshot
+        kind = "snapshot" if seq is not None and seq == self.last else "change"
         self._told, self.last = data, seq
         frames: dict[str, str] = {}
         for subscription in self.subscriptions:
             name = subscription.topic.name
             if name not in frames:
-                frames[name] = _spliced(name, "change", seq, data)
+                frames[name] = _spliced(name, kind, seq, data)
             subscription.follower.offer(frames[name])
 
 

@@ -91,10 +91,10 @@ def matching_ids(filtered: JobFilter, job_ids: list[str]) -> set[str]:
     return set(Job.objects.filter(pk__in=job_ids).matching(**filtered.as_arguments()).values_list("pk", flat=True))
 
 
-def positions(job_ids: list[str]) -> dict[str, tuple[int, int, int]]:
-    """Of each job where its version, points and lines stand."""
-    rows = Job.objects.filter(pk__in=job_ids).values_list("pk", "version", "feed__points_seq", "feed__log_seq")
-    return {job_id: (version, points_seq or 0, log_seq or 0) for job_id, version, points_seq, log_seq in rows}
+def positions(job_ids: list[str]) -> dict[str, tuple[int, int]]:
+    """Of each job where its points and its lines stand."""
+    rows = JobFeed.objects.filter(pk__in=job_ids).values_list("pk", "points_seq", "log_seq")
+    return {job_id: (points_seq, log_seq) for job_id, points_seq, log_seq in rows}
 
 
 def namespace(slug: str) -> dict[str, Any]:

@@ -8,6 +8,8 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from asgiref.sync import sync_to_async
+from django.db import connections
 from django.test import AsyncClient, Client
 
 from metrics import sealing
@@ -114,14 +116,27 @@ def test_dave_gets_what_a_made_up_id_gets(client: Client, job: Any, dave: Any) -
 
 @pytest.mark.django_db(transaction=True)
 async def test_csv_streams_every_point(job: Any, alice: Any) -> None:
-    from asgiref.sync import sync_to_async
-
     await sync_to_async(report)(job, {"a,b": [(step, 0.5) for step in range(5000)], "c": [(1, "NaN")]})
     browser = AsyncClient()
     await browser.aforce_login(alice)
     response = await browser.get(url(job), {"format": "csv"})
     assert response.status_code == 200 and response["Content-Type"].startswith("text/csv")
     text = b"".join([piece async for piece in response.streaming_content]).decode()  # type: ignore[union-attr]
+    await sync_to_async(connections.close_all)()
     rows = list(csv.reader(io.StringIO(text)))
     assert rows[0] == ["key", "rank", "attempt", "step", "time", "value"] and len(rows) == 5002
     assert rows[1][:4] == ["a,b", "0", "1", "0"] and rows[-1][5] == "NaN"
+
+
+def test_the_charts_fragment_has_a_card_per_key(browser: Client, job: Any) -> None:
+    assert b"No metrics yet" in browser.get(f"/jobs/{job.pk}/charts/").content
+    report(job, {"train/loss": [(1, 0.5)], "acc": [(1, "NaN")], "<b>": [(1, 1.0)]})
+    report(job, {"train/loss": [(1, 0.5)]}, rank=1)
+    page = browser.get(f"/jobs/{job.pk}/charts/").content.decode()
+    assert 'data-key="train/loss"' in page and 'data-key="acc"' in page and "2 ranks" in page
+    assert 'data-key="&lt;b&gt;"' in page and "<b>" not in page
+
+
+def test_the_charts_of_a_stranger_are_not_there(client: Client, job: Any, dave: Any) -> None:
+    client.force_login(dave)
+    assert client.get(f"/jobs/{job.pk}/charts/").status_code == 404

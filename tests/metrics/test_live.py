@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
 import socket
+import struct
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,11 +23,14 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 from accounts.models import Membership
 from jobs import lifecycle, logs
 from jobs.cluster.port import RawLine
+from jobs.credentials import attempt_token
 from jobs.models import Job
 from metrics import sealing, snapshot
+from portal.embedded.home import Home, find_home, make_home
+from portal.embedded.valkey import Valkey
 from tests import factories
-from tests.metrics.makers import make_job, report
-from tests.metrics.server import Server, web_process
+from tests.metrics.makers import make_job, report, wire
+from tests.metrics.server import Server, post, web_process
 from tests.metrics.sockets import Page, open_socket, session_of
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -269,18 +276,18 @@ def test_only_our_pages_and_only_people_get_a_socket(server: Server, alice: Any)
         assert caught.value.response.status_code == 403
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        *("", "{", "[]", "7", "null", '"x"', "{}", "[" * 5000, '{"a": "\\ud800"}'),
-        *('{"subscribe": []}', '{"subscribe": {"inbox": "1"}}', '{"subscribe": {"inbox": -1}}'),
-        *('{"unsubscribe": {}}', '{"unsubscribe": [1]}'),
-    ],
-)
-def test_frames_nobody_can_read_are_answered(server: Server, alice: Any, text: str) -> None:
+UNREADABLE = [
+    *("", "{", "[]", "7", "null", '"x"', "{}", "[" * 5000, '{"a": "\\ud800"}'),
+    *('{"subscribe": []}', '{"subscribe": {"inbox": "1"}}', '{"subscribe": {"inbox": -1}}'),
+    *('{"unsubscribe": {}}', '{"unsubscribe": [1]}'),
+]
+
+
+def test_frames_nobody_can_read_are_answered(server: Server, alice: Any) -> None:
     with Page(server, alice) as page:
-        page.say(text)
-        assert page.next("")["type"] == "error"
+        for text in UNREADABLE:
+            page.say(text)
+            assert page.next("")["type"] == "error", text
         assert page.follow("inbox") == {"topic": "inbox", "seq": None, "type": "snapshot", "data": {}}
 
 
@@ -333,6 +340,71 @@ def test_without_valkey_pages_are_right_all_the_same(alice: Any, job: Any, tmp_p
         page.until(lambda frame: frame["topic"] == f"points/{job.pk}" and frame["seq"] == 1)
         page.until(lambda frame: frame["data"].get("job", {}).get("status") == "succeeded")
         page.until(lambda frame: bool(frame["topic"] == "jobs?status=succeeded" and frame["data"]["jobs"]))
+
+
+def test_a_worker_that_moves_without_a_new_version_is_told(server: Server, alice: Any, job: Any) -> None:
+    with Page(server, alice) as page:
+        page.follow(f"job/{job.pk}")
+        job.attempts.get().workers.update(phase="Running")
+        frame = page.next(f"job/{job.pk}")
+        assert frame["type"] == "snapshot" and frame["data"]["job"]["workers"][0]["phase"] == "Running"
+
+
+def test_valkey_restarts_and_pages_are_right_again(alice: Any, job: Any, tmp_path: Any) -> None:
+    """F21: hints of the gap are lost, nothing else is."""
+    home = make_home_of(tmp_path)
+    valkey = Valkey(home)
+    valkey.start(durable=False)
+    valkey.wait_ready()
+    topic = f"points/{job.pk}"
+    chart = Chart()
+    try:
+        with web_process(tmp_path, REDIS_URL=valkey.url) as server, Page(server, alice) as page:
+            chart.take(page.follow(topic))
+            for step in range(6):
+                if step == 2:
+                    valkey.stop()
+                if step == 4:
+                    valkey = Valkey(home)
+                    valkey.start(durable=False)
+                    valkey.wait_ready()
+                body = json.dumps(wire({"loss": [(step, 1.0)]})).encode()
+                assert post(server, job.pk, body, token=attempt_token(job.pk, 1))[0] == 200
+                follow_until(page, topic, chart, step + 1)
+    finally:
+        valkey.stop()
+    assert [step for _key, _rank, _attempt, step, _value in chart.heard] == list(range(6))
+
+
+def make_home_of(folder: Path) -> Home:
+    home = find_home(folder, {"TRAINHALL_DATA_DIR": str(folder / "data")}, uid=os.geteuid())
+    make_home(home)
+    return home
+
+
+def test_many_visits_leave_nothing_behind(server: Server, alice: Any, job: Any) -> None:
+    """R84, F21 at CI size: half of them cut without a word."""
+    session = session_of(alice)
+
+    def visit(number: int) -> None:
+        with open_socket(server, session) as page:
+            page.send(json.dumps({"subscribe": {f"points/{job.pk}": None, "jobs": None, f"job/{job.pk}": None}}))
+            for _frame in range(3):
+                page.recv(timeout=10)
+            if number % 2:
+                page.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                page.socket.close()
+
+    def files() -> int:
+        return len(os.listdir(f"/proc/{server.process.pid}/fd"))
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(visit, range(100)))  # threads and connections of the hub exist now
+        time.sleep(0.5)
+        rss, open_files = server.rss(), files()
+        list(pool.map(visit, range(500)))
+    time.sleep(1)
+    assert server.rss() - rss < 20 * 2**20 and files() <= open_files + 2
 
 
 def test_who_reads_nothing_is_dropped_and_others_go_on(server: Server, alice: Any, job: Any) -> None:
