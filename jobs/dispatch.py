@@ -84,6 +84,7 @@ def launch(attempt_id: int) -> None:
             _stop(attempt)
         else:
             _launch(attempt)
+    faults.point("launch.after_commit")
 
 
 def _launch(attempt: Attempt) -> None:
@@ -98,6 +99,7 @@ def _launch(attempt: Attempt) -> None:
         if not attempt.uid:
             attempt.uid, attempt.created_on_cluster_at = uid, timezone.now()
             attempt.save(update_fields=["uid", "created_on_cluster_at"])
+            faults.point("launch.after_uid")
         elif attempt.uid != uid:
             raise ObjectDiffers(f"{attempt.object_name} is not the object that was created before.")
         port.release(reference(attempt))
@@ -171,6 +173,7 @@ def delete_objects(attempt: Attempt) -> bool:
     except ClusterUnavailable as error:
         logger.warning("%s is not removed yet: %s", attempt, error)
         return False
+    faults.point("remove.before_write")
     return bool(Attempt.objects.filter(pk=attempt.pk, deleted_at=None).update(deleted_at=timezone.now()))
 
 

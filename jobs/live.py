@@ -11,6 +11,8 @@ from celery import current_app
 from django.conf import settings
 from django.db import transaction
 
+from jobs import faults
+
 CHANNEL = "trainhall:live"
 logger = logging.getLogger(__name__)
 
@@ -28,6 +30,7 @@ def publish(topic: str, seq: int | None, *, namespace_id: int | None = None) -> 
 
 
 def _send(message: bytes) -> None:
+    faults.point("push.before_send")
     try:
         _valkey().publish(CHANNEL, message)
     except redis.RedisError as error:
@@ -40,6 +43,7 @@ def wake(task: str) -> None:
 
 
 def _wake(task: str) -> None:
+    faults.point("wake.before_publish")
     try:
         current_app.send_task(task, ignore_result=True, retry=False)
     except Exception as error:

@@ -102,6 +102,7 @@ def bring_in_line(
     workers = list(attempt.workers.all())
     if changed := update_workers(workers, observed.workers):
         Worker.objects.bulk_update(changed, WORKER_FIELDS)
+        faults.point("watch.pods_seen")
     if manifest is not None:
         follower.follow(attempt, workers)
     job = attempt.job
@@ -131,6 +132,7 @@ def show_progress(job: Job, attempt: Attempt, observed: Observed, workers_change
     if job.attempt_number != attempt.number or job.is_final:
         return
     if observed.status == JobStatus.RUNNING and job.status == JobStatus.STARTING:
+        faults.point("watch.running_seen")
         lifecycle.mark_running(job, attempt, reason=observed.text)
     elif job.status == JobStatus.STARTING and observed.text and attempt.released_at:
         lifecycle.explain(job, observed.reason or Reason.SETTING_UP, observed.text)
