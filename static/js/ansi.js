@@ -1,5 +1,5 @@
 // Colours of a terminal as class names; every other escape is dropped. Text becomes text nodes, never markup.
-const ESCAPE = /\x1b(?:\[([0-9;:]*)([@-~])|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[PX^_][^\x1b]*(?:\x1b\\)?|.)?/g;
+const ESCAPE = /\x1b(?:\[([0-9;:]*)[ -?]*([@-~])|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[PX^_][^\x1b]*(?:\x1b\\)?|[ -/]*.)?|[\x00-\x08\x0b-\x1a\x1c-\x1f\x7f-\x9f]/g;
 const NAMES = ["black", "red", "green", "yellow", "blue", "magenta", "cyan", "white"];
 
 export function render(into, text) {

@@ -2,7 +2,9 @@
 // When no socket can be had the page asks REST every few seconds instead, and says what it knows as of when.
 import { clock } from "./time.js";
 
-const BEAT_LOST = 5000; // the server beats every 4 s; a half-open connection shows by its silence
+const BEAT_LOST = 4800; // the server beats every 4 s; a half-open connection shows by its silence, within 5 s
+const TICK = 200;
+const CONNECT_LOST = 10000; // a handshake on a slow line is no loss
 const FIRST_WAIT = 300;
 const LAST_WAIT = 15000;
 const POLL_AFTER = 3; // failures in a row
@@ -17,6 +19,8 @@ let asOf = null;
 let polling = 0;
 let retry = 0;
 let hiddenTimer = 0;
+let tickedAt = Date.now();
+let ended = false; // signed out: nothing is asked any more
 
 export function follow(name, since, take, poll = null) {
   // take(type, data, seq) gets snapshot, change, gone and refused; poll() asks REST where sockets fail
@@ -36,10 +40,13 @@ function send(message) {
 
 function connect() {
   clearTimeout(retry);
+  if (ended) return;
+  heardAt = Date.now();
   const scheme = location.protocol === "https:" ? "wss" : "ws";
   const mine = new WebSocket(`${scheme}://${location.host}/ws/`);
   socket = mine;
   mine.addEventListener("open", () => {
+    if (mine !== socket) return;
     heard();
     send({ subscribe: Object.fromEntries([...topics].map(([name, topic]) => [name, topic.seq])) });
   });
@@ -73,40 +80,65 @@ function receive(frame) {
 
 function lost(code) {
   socket = null;
-  if (code === 4001 || code === 4401) {
-    say("ended");
+  clearTimeout(retry);
+  if (code === 4401) {
+    end();
     return;
   }
   failures += 1;
-  say("reconnecting");
+  if (!polling) say("reconnecting");
   if (failures >= POLL_AFTER) startPolling();
   const wait = Math.min(LAST_WAIT, FIRST_WAIT * 2 ** (failures - 1)) * (0.7 + Math.random() * 0.6);
   retry = setTimeout(connect, wait);
 }
 
+function end() {
+  ended = true;
+  stopPolling();
+  say("ended");
+}
+
 setInterval(() => {
-  if (!socket || Date.now() - heardAt < BEAT_LOST) return;
-  if (socket.readyState === WebSocket.CONNECTING && Date.now() - heardAt < 2 * BEAT_LOST) return;
+  const now = Date.now();
+  // a tab that was held up (drawing, sleep) has frames waiting that it could not read yet: that silence is its own
+  if (now - tickedAt > 1000) heardAt = Math.max(heardAt, now - BEAT_LOST / 2);
+  tickedAt = now;
+  if (!socket) return;
+  const patience = socket.readyState === WebSocket.CONNECTING ? CONNECT_LOST : BEAT_LOST;
+  if (now - heardAt > patience) drop();
+}, TICK);
+
+function drop() {
+  // closing a half-open socket may take minutes to be answered: it is left to itself
   const silent = socket;
   socket = null;
   silent.close();
-  if (!document.hidden || topics.size) lost(0);
-}, 500);
+  lost(0);
+}
+
+window.addEventListener("offline", () => socket && drop());
+window.addEventListener("online", () => !socket && topics.size && !document.hidden && connect());
 
 function startPolling() {
   if (polling) return;
-  polling = setInterval(async () => {
-    for (const topic of topics.values()) {
-      if (!topic.poll) continue;
-      try {
-        await topic.poll(topic);
-        asOf = new Date();
-        say("polling");
-      } catch {
-        say("reconnecting"); // the next round asks again
-      }
+  poll();
+  polling = setInterval(poll, POLL_EVERY);
+}
+
+async function poll() {
+  for (const topic of topics.values()) {
+    if (!topic.poll) continue;
+    try {
+      await topic.poll();
+      if (!polling) return; // the socket is back
+      asOf = new Date();
+      say("polling");
+    } catch (error) {
+      if (!polling) return;
+      if (error.status === 401) end();
+      else say("reconnecting"); // the next round asks again
     }
-  }, POLL_EVERY);
+  }
 }
 
 function stopPolling() {
@@ -136,13 +168,15 @@ document.addEventListener("visibilitychange", () => {
       const open = socket;
       socket = null;
       clearTimeout(retry);
+      stopPolling();
       if (open) open.close();
+      if (!ended) say("reconnecting");
     }, HIDDEN_PAUSE);
   } else if (!socket && topics.size) connect();
 });
 
 export async function ask(url) {
   const answer = await fetch(url, { headers: { Accept: "application/json" }, credentials: "same-origin" });
-  if (!answer.ok) throw new Error(`${url}: ${answer.status}`);
+  if (!answer.ok) throw Object.assign(new Error(`the portal answered ${answer.status}`), { status: answer.status });
   return answer.json();
 }
