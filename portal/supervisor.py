@@ -17,7 +17,7 @@ from portal.embedded.valkey import Valkey
 from portal.logs import Echo
 
 BACKOFF_FIRST, BACKOFF_LAST = 1.0, 30.0
-STEADY_AFTER = 60.0  # seconds alive after which a death starts the back-off afresh
+STEADY_AFTER = 10.0  # seconds alive after which a death starts the back-off afresh: it is for what dies while starting
 STOP_BUDGET = 9.5  # seconds from the first signal until the last process is gone, whatever hangs
 
 
