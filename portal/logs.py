@@ -13,7 +13,7 @@ LINES_A_LOOK = 5  # of one process; the rest is counted
 LOOK_EVERY = 0.5
 # "2026-11-30 05:00:00,000 WARNING name: text", "[2026-11-30 05:00:00,000: ERROR/MainProcess] text", "ERROR:    text" and
 # PostgreSQL's "2026-11-30 05:00:00.000 UTC [12] FATAL:  text"; Valkey marks as warnings what nobody needs to see
-TROUBLE = re.compile(r"^(?:\[?\d{4}-\S+ \S+ )?(?:UTC \[\d+\] )?(WARNING|ERROR|CRITICAL|FATAL|PANIC)\b")
+TROUBLE = re.compile(r"^(?:\[?\d{4}-\S+ \S+ )?(?:UTC \[\d+\] )?(WARNING|ERROR|CRITICAL|FATAL|PANIC)\b(?! py\.warnings)")
 
 
 @dataclass(slots=True)

@@ -60,9 +60,10 @@ class Postgres:
                     f"{self.password_file} is missing, so the database in {self.home.postgres} cannot be opened; restore"
                     " the file, or move the folder away to begin afresh."
                 )
-            # who prepares holds the folder, so no server of ours lives: after a restart of a container the number in this
-            # file may belong to any other process, and PostgreSQL would refuse to start beside it
-            (self.home.postgres / "postmaster.pid").unlink(missing_ok=True)
+            # who prepares holds the folder, so no server of ours lives: after a restart of a container the number in these
+            # files may belong to any other process, and PostgreSQL would refuse to start beside it
+            for left in (self.home.postgres / "postmaster.pid", self.socket.with_name(f"{self.socket.name}.lock")):
+                left.unlink(missing_ok=True)
             return
         if self.home.postgres.exists() and any(self.home.postgres.iterdir()):
             raise CannotStart(f"{self.home.postgres} is not a PostgreSQL data folder; move it away to begin afresh.")

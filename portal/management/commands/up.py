@@ -15,7 +15,7 @@ from typing import Any
 
 import redis
 from django.conf import settings
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import BaseCommand
 
 from jobs.cluster.registry import local_cluster
 from portal.embedded import environment, process
@@ -49,7 +49,8 @@ class Command(BaseCommand):
             with claim_port(settings.PORT) as listening:
                 self.run(settings.BASE_DIR, listening, web_workers)
         except CannotStart as error:
-            raise CommandError(str(error)) from error
+            self.stderr.write(str(error))
+            sys.exit(1)
 
     def note_signal(self, _number: int, _frame: Any) -> None:
         self.asked_to_stop += 1

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 import signal
+import sys
 from threading import Event, Thread
 from typing import Any
 
@@ -12,17 +14,32 @@ from jobs.cluster.registry import connect
 from jobs.models import Cluster
 from jobs.reconcile import Mirror
 
+logger = logging.getLogger(__name__)
+
 
 class Command(BaseCommand):
     help = "Watch every cluster of this portal: pods, nodes and logs go into the database."
 
     def handle(self, *_args: Any, **_options: Any) -> None:
-        stop = Event()
+        self.stop = Event()
+        self.failed = False
         for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, lambda *_: stop.set())
+            signal.signal(number, lambda *_: self.stop.set())
         mirrors = [Mirror(name, connect(name)) for name in Cluster.objects.values_list("name", flat=True)]
-        threads = [Thread(target=mirror.run, args=[stop], name=mirror.name) for mirror in mirrors]
+        threads = [Thread(target=self.watch, args=[mirror], name=mirror.name) for mirror in mirrors]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
+        if self.failed:
+            sys.exit(1)
+
+    def watch(self, mirror: Mirror) -> None:
+        try:
+            mirror.run(self.stop)
+        except (
+            Exception
+        ):  # one blind mirror must not go unnoticed: all end, and the supervisor starts the watcher again
+            logger.exception("The mirror of %s broke", mirror.name)
+            self.failed = True
+            self.stop.set()

@@ -1,0 +1,153 @@
+"""A whole portal as `manage.py up` starts it, in a data folder of its own, for tests that kill its processes."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+CHECKOUT = Path(__file__).resolve().parent.parent.parent
+OURS = ("PORT", "DATABASE_URL", "REDIS_URL", "DJANGO_SETTINGS_MODULE")
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def until(question: Callable[[], Any], *, seconds: float, what: str) -> Any:
+    """The first true answer."""
+    end = time.monotonic() + seconds
+    while True:
+        if answer := question():
+            return answer
+        assert time.monotonic() < end, f"not within {seconds} s: {what}"
+        time.sleep(0.05)
+
+
+@dataclass
+class Portal:
+    data: Path
+    port: int = field(default_factory=free_port)
+    process: subprocess.Popen[bytes] | None = None
+    token: str = ""
+
+    @property
+    def environment(self) -> dict[str, str]:
+        kept = {key: value for key, value in os.environ.items() if key not in OURS and not key.startswith("TRAINHALL_")}
+        return {**kept, "PORT": str(self.port), "TRAINHALL_DATA_DIR": str(self.data)}
+
+    @property
+    def output(self) -> str:
+        return (self.data / "terminal.log").read_text()
+
+    def launch(self) -> None:
+        self.data.mkdir(exist_ok=True)
+        with (self.data / "terminal.log").open("ab") as terminal:
+            self.process = subprocess.Popen(
+                [sys.executable, "manage.py", "up"],
+                cwd=CHECKOUT,
+                env=self.environment,
+                stdout=terminal,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+
+    def start(self) -> None:
+        self.launch()
+        until(lambda: self.has_ended or self.is_ready, seconds=90, what="the portal is ready")
+        assert not self.has_ended, self.output
+        self.token = self.token or self.manage("create_token", "alice").stdout.strip()
+
+    @property
+    def has_ended(self) -> bool:
+        return self.process is None or self.process.poll() is not None
+
+    @property
+    def is_ready(self) -> bool:
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/readyz", timeout=6):
+                return True
+        except OSError:
+            return False
+
+    def manage(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "manage.py", *arguments],
+            cwd=CHECKOUT,
+            env=self.environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    def rest(self, path: str, document: Any = None) -> Any:
+        request = urllib.request.Request(
+            f"http://127.0.0.1:{self.port}/api/v1/{path}",
+            data=None if document is None else json.dumps(document).encode(),
+            headers={"Authorization": f"Bearer {self.token}", "Content-Type": "application/json"},
+        )
+        try:
+            with urllib.request.urlopen(request, timeout=10) as answer:
+                return json.load(answer)
+        except urllib.error.HTTPError as error:
+            raise AssertionError(f"{path}: {error.code} {error.read()[:500]!r}") from error
+
+    def submit(self, command: str) -> str:
+        document = {"namespace": "vision", "runtime": "shell", "command": command, "stop_grace": "1s"}
+        return str(self.rest("jobs/", document)["id"])
+
+    def wait_for(self, job: str, status: str, *, seconds: float = 30) -> Any:
+        def stands() -> Any:
+            found = self.rest(f"jobs/{job}/")
+            return found if found["status"] == status else None
+
+        return until(stands, seconds=seconds, what=f"{job} is {status}")
+
+    def processes(self) -> dict[int, str]:
+        """Everything that lives and knows this data folder: by its arguments or its environment."""
+        found = {}
+        for entry in Path("/proc").iterdir():
+            if not entry.name.isdecimal() or int(entry.name) == os.getpid():
+                continue
+            try:
+                words = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+                knows = (words + (entry / "environ").read_bytes().decode(errors="replace")).find(str(self.data)) >= 0
+                dead = (entry / "stat").read_text().rsplit(")", 1)[1].split()[0] == "Z"
+            except OSError:
+                continue
+            if knows and not dead:
+                found[int(entry.name)] = words.strip()
+        return found
+
+    def process_of(self, words: str) -> int:
+        return next(pid for pid, line in self.processes().items() if words in line)
+
+    def interrupt(self) -> float:
+        """Ctrl-C; return how many seconds the stop took."""
+        assert self.process is not None
+        began = time.monotonic()
+        self.process.send_signal(signal.SIGINT)
+        self.process.wait(30)
+        return time.monotonic() - began
+
+    def kill_all(self) -> None:
+        if self.process is not None:
+            self.process.kill()
+            self.process.wait()
+        for pid in self.processes():
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                continue
