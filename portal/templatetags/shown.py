@@ -259,3 +259,37 @@ def progress_detail(job: dict[str, Any]) -> str:
 def last_value(last: Any) -> str:
     """The last value of a series, whether it comes bare or with its step."""
     return short(last.get("value", "")) if isinstance(last, dict) else short(last)
+
+
+FIELD_LABELS = {
+    "name": _lazy("Name"),
+    "namespace": _lazy("Namespace"),
+    "runtime": _lazy("Runtime"),
+    "script_name": _lazy("File name"),
+    "script": _lazy("Script"),
+    "code_files": _lazy("Files"),
+    "git_url": _lazy("Repository"),
+    "git_ref": _lazy("Branch, tag or commit"),
+    "command": _lazy("Command"),
+    "param": _lazy("Parameters"),
+    "env": _lazy("Environment"),
+    "secret": _lazy("Secrets"),
+    "gpus": _lazy("GPUs per worker"),
+    "workers": _lazy("Workers"),
+    "gpu_type": _lazy("GPU type"),
+    "cpus": _lazy("CPUs per worker"),
+    "memory": _lazy("Memory per worker"),
+    "shm": _lazy("Shared memory"),
+    "time_limit": _lazy("Time limit"),
+    "priority": _lazy("Priority"),
+    "launcher": _lazy("Launcher"),
+    "retries": _lazy("Retries"),
+    "stop_grace": _lazy("Grace when stopped"),
+    "tags": _lazy("Tags"),
+}
+
+
+@register.filter
+def field_label(name: str) -> Any:
+    """What the form calls a field."""
+    return FIELD_LABELS.get(name, name)
