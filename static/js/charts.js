@@ -1,68 +1,102 @@
 // The grid of figures on a job's page: cards come from the server, points by REST when a card is near the screen, then live.
 import { Figure } from "./figure.js";
-import { follow } from "./socket.js";
+import { ask, follow } from "./socket.js";
 import { whenThemeChanges } from "./toggle.js";
-
 
 const figures = new Map();
 const options = { smoothing: 0, log: false, x: "step" };
+const dirty = new Set(); // to be drawn again
+const MOST = 12; // plots kept while they are off the screen: SVG charts cost
+const RETRY = 3000;
 let place = null;
 let refreshing = 0;
+let pass = 0;
+let writing = 0;
 
-export async function start() {
+export function start() {
   place = document.querySelector("[data-charts]");
   readOptions();
-  await load();
+  load();
   const id = document.querySelector("[data-job]").dataset.job;
-  follow(`points/${id}`, null, take, () => [...figures.values()].forEach((figure) => figure.mounted && figure.fetch().then(() => figure.draw())));
-  whenThemeChanges(() => figures.forEach((figure) => figure.mounted && figure.draw()));
+  follow(`points/${id}`, null, take, poll);
+  whenThemeChanges(() => figures.forEach(redraw));
 }
 
 async function load() {
-  const answer = await fetch(place.dataset.src, { credentials: "same-origin" });
-  if (!answer.ok) {
-    place.dataset.state = "error";
+  let text = "";
+  try {
+    const answer = await fetch(place.dataset.src, { credentials: "same-origin" });
+    if (!answer.ok) throw new TypeError(`the portal answered ${answer.status}`);
+    text = await answer.text();
+  } catch (error) {
+    if (!(error instanceof TypeError)) throw error;
+    refresh(RETRY);
     return;
   }
-  const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
+  const fresh = document.importNode(new DOMParser().parseFromString(text, "text/html").body, true);
   const cards = [...fresh.querySelectorAll("[data-chart]")];
-  const known = cards.filter((card) => figures.has(card.dataset.key));
-  // cards that are drawn stay as they are; the rest of the fragment is new
-  for (const card of known) card.replaceWith(figures.get(card.dataset.key).card);
-  place.replaceChildren(...document.importNode(fresh.body, true).childNodes);
-  for (const card of known) {
-    const copy = place.querySelector(`[data-chart][data-key="${CSS.escape(card.dataset.key)}"]`);
-    if (copy) copy.replaceWith(figures.get(card.dataset.key).card);
+  for (const card of cards) {
+    const known = figures.get(card.dataset.key);
+    if (known) card.replaceWith(known.card); // what is drawn stays as it is
+    else figures.set(card.dataset.key, new Figure(card, { options, redraw }));
   }
-  for (const card of place.querySelectorAll("[data-chart]")) {
-    if (figures.has(card.dataset.key)) continue;
-    const figure = new Figure(card, options);
-    figures.set(card.dataset.key, figure);
+  place.replaceChildren(...fresh.childNodes);
+  // what moved is looked at anew: an observer says nothing of a card that left the page and came back between two frames
+  for (const { card } of figures.values()) {
+    watcher.unobserve(card);
     watcher.observe(card);
   }
   controls();
 }
 
-// SVG charts cost: only what is near the screen is drawn
 const watcher = new IntersectionObserver((entries) => {
   for (const entry of entries) {
-    if (entry.isIntersecting) figures.get(entry.target.dataset.key)?.mount();
+    const figure = figures.get(entry.target.dataset.key);
+    figure.visible = entry.isIntersecting;
+    if (!figure.visible) continue;
+    figure.seenAt = performance.now();
+    figure.mount();
+    if (dirty.has(figure)) redraw(figure);
   }
+  const away = [...figures.values()].filter((figure) => figure.mounted && !figure.visible).sort((a, b) => a.seenAt - b.seenAt);
+  const mounted = [...figures.values()].filter((figure) => figure.mounted).length;
+  for (const figure of away.slice(0, Math.max(0, mounted - MOST))) figure.unmount();
 }, { rootMargin: "200px" });
 
-function take(type, data) {
-  if (type === "snapshot") {
-    const unknown = data.series.some((one) => !figures.has(one.key));
-    if (unknown) refresh();
-    // a reconnect: what was missed comes from the store
-    figures.forEach((figure) => figure.mounted && figure.loaded && figure.fetch().then(() => figure.draw()));
-  } else if (type === "change") {
-    for (const one of data.series) {
-      if (figures.has(one.key)) figures.get(one.key).add(one);
-      else refresh();
-    }
+// one drawing a frame for everything that changed; after a long one the page gets as long for itself
+function redraw(figure) {
+  dirty.add(figure);
+  pass ||= requestAnimationFrame(paint);
+}
+
+function paint() {
+  const began = performance.now();
+  for (const figure of dirty) {
+    if (figure.mounted && !figure.visible) continue; // drawn when it is scrolled to
+    dirty.delete(figure);
+    if (figure.isReady) figure.paint(); // else it asks again when it is
   }
-  if (data && data.progress) progress(data);
+  setTimeout(() => {
+    pass = [...dirty].some((figure) => figure.visible) ? requestAnimationFrame(paint) : 0;
+  }, performance.now() - began);
+}
+
+function take(type, data) {
+  if (type !== "snapshot" && type !== "change") return;
+  for (const one of data.series) {
+    const figure = figures.get(one.key);
+    if (!figure) refresh();
+    else if (type === "change") figure.add(one);
+    else figure.showLatest(one, one.last.value);
+  }
+  // a first answer, or one after too long: what was missed comes from the store
+  if (type === "snapshot") figures.forEach((figure) => figure.reload());
+  if (data.progress) progress(data);
+}
+
+async function poll() {
+  const id = document.querySelector("[data-job]").dataset.job;
+  take("snapshot", await ask(`/api/v1/jobs/${id}/series/`));
 }
 
 function progress(data) {
@@ -72,9 +106,12 @@ function progress(data) {
   document.dispatchEvent(new CustomEvent("progress", { detail: data.progress }));
 }
 
-function refresh() {
-  clearTimeout(refreshing);
-  refreshing = setTimeout(load, 150);
+function refresh(wait = 150) {
+  // not put off by the next change: points may come ten times a second
+  refreshing ||= setTimeout(() => {
+    refreshing = 0;
+    load();
+  }, wait);
 }
 
 function readOptions() {
@@ -90,8 +127,9 @@ function writeOptions() {
   set("sm", options.smoothing || "");
   set("log", options.log ? "y" : "");
   set("x", options.x === "time" ? "time" : "");
-  history.replaceState(null, "", url);
-  figures.forEach((figure) => figure.mounted && figure.draw());
+  clearTimeout(writing);
+  writing = setTimeout(() => history.replaceState(null, "", url), 200); // browsers refuse too many of these
+  figures.forEach(redraw);
 }
 
 function controls() {
@@ -115,6 +153,10 @@ function controls() {
   x.addEventListener("change", () => {
     options.x = x.value;
     writeOptions();
+    for (const figure of figures.values()) {
+      figure.resetZoom();
+      figure.reload();
+    }
   });
   if (search) search.addEventListener("input", (event) => {
     if (event.isComposing) return;

@@ -24,6 +24,8 @@ class LogBox {
     this.following = true;
     this.detached = false;
     this.unseen = 0;
+    this.generation = 0; // of what is on the page: an answer to an older one is dropped
+    this.loading = -1; // the generation that is being added to
     this.ahead = []; // runs on the page that reach beyond `last`
     this.run = new Run(box);
     const served = [...box.querySelectorAll(".line")];
@@ -53,6 +55,7 @@ class LogBox {
       const backwards = lines.at(-1).seq < this.last; // another database than before
       const gap = lines[0].seq > this.newest + 1;
       if (backwards || (gap && this.following)) {
+        this.detached = false;
         this.reset(lines); // too far behind to be caught up: from the newest; what is between comes by scrolling up
         return;
       }
@@ -94,6 +97,7 @@ class LogBox {
 
   reset(lines) {
     this.box.replaceChildren();
+    this.generation += 1;
     this.run = new Run(this.box);
     this.ahead = [];
     this.noneBefore = false;
@@ -170,23 +174,32 @@ class LogBox {
   }
 
   async read(query) {
-    // null while another reading is under way or where the portal does not answer: the next scroll asks again
-    if (this.reading) return null;
-    this.reading = true;
+    // null where the portal does not answer: the next scroll asks again
     if (this.worker) query.worker = this.worker;
+    const { generation } = this;
     try {
-      return await ask(`/api/v1/jobs/${this.id}/logs/?${new URLSearchParams(query)}`);
+      const answer = await ask(`/api/v1/jobs/${this.id}/logs/?${new URLSearchParams(query)}`);
+      return generation === this.generation ? answer : null;
     } catch (error) {
       if (error instanceof TypeError || error.status) return null;
       throw error;
+    }
+  }
+
+  async once(query) {
+    // one page at a time, up or down
+    if (this.loading === this.generation) return null;
+    this.loading = this.generation;
+    try {
+      return await this.read(query);
     } finally {
-      this.reading = false;
+      this.loading = -1;
     }
   }
 
   async older() {
     if (this.first <= 1 || this.noneBefore) return;
-    const answer = await this.read({ before: this.first, limit: PAGE });
+    const answer = await this.once({ before: this.first, limit: PAGE });
     if (!answer) return;
     this.noneBefore = answer.lines.length === 0;
     if (this.noneBefore) return;
@@ -205,7 +218,7 @@ class LogBox {
   }
 
   async newer() {
-    const answer = await this.read({ after: this.last, limit: PAGE });
+    const answer = await this.once({ after: this.last, limit: PAGE });
     if (!answer) return;
     const anchor = this.box.lastElementChild;
     const known = (line) => this.ahead.some((one) => one.worker === line.worker && line.seq <= one.to);

@@ -23,7 +23,10 @@ export function plotly() {
     const script = document.createElement("script");
     script.src = source.dataset.plotly;
     script.addEventListener("load", () => resolve(window.Plotly));
-    script.addEventListener("error", () => reject(new Error("The charts' library could not be loaded.")));
+    script.addEventListener("error", () => {
+      loading = null; // the next chart tries again
+      reject(new Error("The charts' library could not be loaded."));
+    });
     document.head.append(style, script);
   });
   return loading;

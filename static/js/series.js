@@ -17,6 +17,7 @@ export class Series {
     this.low = document.min ? document.min.map(toNumber) : null;
     this.high = document.max ? document.max.map(toNumber) : null;
     this.bad = document.bad ? document.bad.slice() : null;
+    this.count = document.bad ? document.count.slice() : null; // of a bucket
     this.total = document.total ?? this.step.length;
   }
 
@@ -43,6 +44,10 @@ export class Series {
         this.set(at, time, value);
         return;
       }
+      if (this.count && this.count[at] > 1) {
+        this.widen(at, value); // inside a bucket, which may have it already
+        return;
+      }
     }
     this.step.splice(at, 0, step);
     this.time.splice(at, 0, time);
@@ -50,14 +55,33 @@ export class Series {
     if (this.low) this.low.splice(at, 0, value);
     if (this.high) this.high.splice(at, 0, value);
     if (this.bad) this.bad.splice(at, 0, Number.isFinite(value) ? 0 : 1);
+    if (this.count) this.count.splice(at, 0, 1);
     this.total += 1;
   }
 
   set(at, time, value) {
     this.time[at] = time;
     this.value[at] = value;
-    if (this.low) this.low[at] = Math.min(this.low[at], value);
-    if (this.high) this.high[at] = Math.max(this.high[at], value);
+    if (this.count && this.count[at] > 1) {
+      this.widen(at, value);
+    } else if (this.low) {
+      this.low[at] = value;
+      this.high[at] = value;
+      this.bad[at] = Number.isFinite(value) ? 0 : 1;
+    }
+  }
+
+  widen(at, value) {
+    if (!Number.isFinite(value)) {
+      this.bad[at] ||= 1;
+      return;
+    }
+    this.low[at] = Number.isFinite(this.low[at]) ? Math.min(this.low[at], value) : value;
+    this.high[at] = Number.isFinite(this.high[at]) ? Math.max(this.high[at], value) : value;
+  }
+
+  get isBucketed() {
+    return this.total > this.step.length;
   }
 
   place(step) {
