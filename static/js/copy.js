@@ -1,22 +1,37 @@
 // Buttons with data-copy put their text on the clipboard and say so.
+import { toast } from "./toast.js";
+
 export function startCopy() {
   document.addEventListener("click", async (event) => {
     const button = event.target.closest("[data-copy]");
     if (!button) return;
     event.preventDefault();
     try {
-      await navigator.clipboard.writeText(button.dataset.copy);
-      announce("Copied");
-      button.classList.add("done");
-      setTimeout(() => button.classList.remove("done"), 1500);
+      await write(button.dataset.copy);
     } catch (error) {
-      announce(`Could not be copied: ${error.message}`);
+      toast(`Could not be copied: ${error.message}`);
+      return;
     }
+    toast("Copied");
+    button.classList.add("done");
+    setTimeout(() => button.classList.remove("done"), 1500);
   });
 }
 
-export function announce(words) {
-  // the page's one polite live region
-  const region = document.querySelector("[data-announce]");
-  if (region) region.textContent = words;
+async function write(text) {
+  if (navigator.clipboard) {
+    await navigator.clipboard.writeText(text);
+    return;
+  }
+  // without https browsers have no clipboard for pages, but still this
+  const field = document.createElement("textarea");
+  field.value = text;
+  field.className = "visually-hidden";
+  const focused = document.activeElement;
+  document.body.append(field);
+  field.select();
+  const done = document.execCommand("copy");
+  field.remove();
+  focused?.focus();
+  if (!done) throw new Error("the browser does not allow it");
 }

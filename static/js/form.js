@@ -1,10 +1,15 @@
 // The new-job form: a draft on this device (never secrets), code from anywhere, and the answer to "will it start?" while typing.
+import { toast } from "./toast.js";
+
 const DRAFT = "trainhall-new-job";
 const PAUSE = 400;
+const MAX_AGE = 30 * 86400 * 1000;
+// a key that was sent may have made its job, so each page sends its own; file names mean nothing without their files
+const NEVER_KEPT = new Set(["csrfmiddlewaretoken", "secret_value", "idempotency_key", "paths"]);
 
 let form = null;
 let timer = 0;
-let asked = 0;
+const asking = { forecast: null, preview: null }; // what is under way, given up when asked anew
 
 export function start() {
   form = document.querySelector("[data-new-job]");
@@ -21,7 +26,9 @@ export function start() {
   form.addEventListener("compositionend", changed);
   form.addEventListener("submit", submitted);
   form.addEventListener("keydown", (event) => {
-    if (event.key === "Enter" && (event.ctrlKey || event.metaKey) && !event.isComposing) form.requestSubmit();
+    if (event.key !== "Enter" || !(event.ctrlKey || event.metaKey) || event.isComposing || event.keyCode === 229) return;
+    event.preventDefault();
+    form.requestSubmit(form.querySelector("[type=submit]"));
   });
   const preview = form.querySelector("[data-preview]");
   if (preview) preview.addEventListener("toggle", () => preview.open && show("preview"));
@@ -41,19 +48,22 @@ async function show(kind) {
   const place = document.querySelector(`[data-${kind}-result]`);
   const url = form.dataset[`${kind}Url`];
   if (!place || !url) return;
-  const mine = (asked += 1);
+  asking[kind]?.abort();
+  const mine = new AbortController();
+  asking[kind] = mine;
   const data = new FormData(form);
   data.delete("code_files"); // the answer does not depend on their bytes
   place.setAttribute("aria-busy", "true");
   try {
-    const answer = await fetch(url, { method: "POST", body: data, credentials: "same-origin" });
-    if (kind === "forecast" && mine < asked - 1) return;
+    const answer = await fetch(url, { method: "POST", body: data, credentials: "same-origin", signal: mine.signal });
     const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
     if (answer.ok) place.replaceChildren(...document.importNode(fresh.body, true).childNodes);
-  } catch {
+    else place.textContent = `The portal answered ${answer.status}; what you typed is kept.`;
+  } catch (error) {
+    if (error.name === "AbortError") return;
     place.textContent = "The portal does not answer; what you typed is kept.";
   } finally {
-    place.removeAttribute("aria-busy");
+    if (asking[kind] === mine) place.removeAttribute("aria-busy");
   }
 }
 
@@ -69,12 +79,16 @@ function submitted(event) {
 }
 
 // a page that comes back from the browser's history can be sent again
-window.addEventListener("pageshow", () => form && delete form.dataset.sent);
+window.addEventListener("pageshow", (event) => {
+  if (!form || !event.persisted) return;
+  delete form.dataset.sent;
+  form.querySelector("[type=submit]")?.removeAttribute("aria-disabled");
+});
 
 function save() {
   const kept = {};
   for (const [name, value] of new FormData(form)) {
-    if (typeof value !== "string" || name === "csrfmiddlewaretoken" || name === "secret_value") continue;
+    if (typeof value !== "string" || NEVER_KEPT.has(name)) continue;
     (kept[name] ||= []).push(value);
   }
   try {
@@ -85,7 +99,7 @@ function save() {
 }
 
 function restore() {
-  const draft = JSON.parse(localStorage.getItem(DRAFT) || "null");
+  const draft = draftOf(localStorage.getItem(DRAFT));
   // after errors the server has filled in everything itself; a clone is filled from its parent
   if (!draft || form.dataset.filled || draft.path !== location.pathname + location.search) return;
   for (const [name, values] of Object.entries(draft.kept)) {
@@ -103,7 +117,18 @@ function restore() {
       else field.value = value;
     });
   }
+  for (const part of form.querySelectorAll("details:not([data-preview])")) {
+    part.open ||= [...part.querySelectorAll("input, textarea")].some((field) => field.value && field.value !== field.defaultValue);
+  }
   form.dispatchEvent(new Event("change"));
+  toast("What you typed before is back.");
+}
+
+function draftOf(text) {
+  const draft = text ? JSON.parse(text) : null;
+  if (draft && Date.now() - draft.at < MAX_AGE) return draft;
+  localStorage.removeItem(DRAFT);
+  return null;
 }
 
 function rows() {

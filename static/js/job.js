@@ -1,12 +1,13 @@
 // The head of a job's page, live: status, reason, progress, workers, the countdown of a stop, title and favicon.
 import { ask, follow } from "./socket.js";
 import { bound, number, paint, put } from "./row.js";
-import { announce } from "./copy.js";
 import { span } from "./time.js";
+import { toast } from "./toast.js";
 
 const MARKS = { queued: "◷", starting: "◌", running: "▶", succeeded: "✓", failed: "✕", cancelled: "■" };
 const FINAL = ["succeeded", "failed", "cancelled"];
 let known = null;
+let askedFor = 0;
 
 export function start() {
   const page = document.querySelector("[data-job]");
@@ -22,7 +23,7 @@ export function start() {
 
 function take(page, type, data) {
   if (type === "refused" || type === "gone") {
-    announce("This job is not yours to see any more.");
+    toast("This job is not yours to see any more.");
     return;
   }
   if (data.job) show(page, data.job);
@@ -44,18 +45,27 @@ function show(page, job) {
     // data-when="running starting": shown only in these states
     element.hidden = !element.dataset.when.split(" ").includes(job.status);
   }
-  if (moved) announce(`${job.name} is ${job.status}`);
+  if (moved) toast(`${job.name} is ${job.status}`);
   // the end brings other actions, the phases and the panel that explains: the server draws them once
   if ((moved && FINAL.includes(job.status)) || newAttempt) refreshHead(page);
 }
 
 async function refreshHead(page) {
-  const answer = await fetch(location.href, { credentials: "same-origin" });
-  if (!answer.ok) return;
+  let answer = null;
+  try {
+    answer = await fetch(location.href, { credentials: "same-origin" });
+  } catch {
+    // the portal went away with the job's end: once more when it is back
+  }
+  if (!answer || answer.status >= 500) setTimeout(() => refreshHead(page), 5000);
+  if (!answer || !answer.ok) return;
   const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
   for (const part of page.querySelectorAll("[data-refresh]")) {
     const other = fresh.querySelector(`[data-refresh="${part.dataset.refresh}"]`);
-    if (other && !part.contains(document.activeElement)) part.replaceWith(document.importNode(other, true));
+    if (!other) continue;
+    // a button that the keyboard stands on is not taken away under the finger
+    if (part.contains(document.activeElement)) part.addEventListener("focusout", () => refreshHead(page), { once: true });
+    else part.replaceWith(document.importNode(other, true));
   }
 }
 
@@ -82,6 +92,12 @@ function favicon(job) {
 }
 
 function workers(page, job) {
+  const shown = page.querySelector('[data-refresh="workers"]');
+  const missing = (job.workers || []).filter((worker) => !page.querySelector(`[data-worker-row="${CSS.escape(worker.name)}"]`));
+  if (shown && missing.length && askedFor !== job.attempt) {
+    askedFor = job.attempt; // pods that came while somebody looks: their table comes from the server, once an attempt
+    refreshHead(page);
+  }
   for (const worker of job.workers || []) {
     const row = page.querySelector(`[data-worker-row="${CSS.escape(worker.name)}"]`);
     if (!row) continue;
@@ -115,7 +131,6 @@ function countDown(page) {
   const left = place.dataset.deadline ? (new Date(place.dataset.deadline) - Date.now()) / 1000 : 0;
   place.textContent = left > 0 ? `stopping, ${span(Math.ceil(left))}` : "stopping…";
 }
-
 
 function clearDraftOfThisJob() {
   // the form that made this job has done its work

@@ -19,11 +19,12 @@ function row(id) {
 }
 
 function take(type, data) {
-  if (type === "snapshot") data.jobs.forEach(change);
-  else if (type === "change") change(data.job);
+  if (type === "snapshot") {
+    data.jobs.forEach(change);
+    whatLeft(data.jobs);
+  } else if (type === "change") change(data.job);
   else if (type === "gone") {
-    const left = row(data.id);
-    if (left) left.classList.add("left");
+    row(data.id)?.classList.add("left");
     waiting.delete(data.id);
     offerFresh();
   }
@@ -41,6 +42,16 @@ function change(job) {
     // an empty list has no order to disturb; but its reload would cancel the way to a job that was submitted just now
     if (!body().querySelector("[data-row]") && !leaving) showFresh();
     offerFresh();
+  }
+}
+
+function whatLeft(jobs) {
+  // after a gap: the snapshot is the list's first page, so what is newer than its last row and not in it is gone
+  const ids = new Set(jobs.map((job) => job.id));
+  const oldest = jobs.reduce((least, job) => (job.created_at < least ? job.created_at : least), jobs[0]?.created_at || "");
+  for (const shown of body().querySelectorAll("[data-row]")) {
+    const time = shown.querySelector("time[data-time]")?.dataset.time;
+    if (!ids.has(shown.dataset.row) && body().tagName === "TBODY" && time && time > oldest) shown.classList.add("left");
   }
 }
 
