@@ -25,7 +25,7 @@ if [ -n "$port" ]; then
 import socket, sys
 port = int(sys.argv[1])
 if not 0 < port < 65536:
-    sys.exit(f"PORT must be a whole number from 1 to 65535, not {port}.")
+    sys.exit(f"PORT must be a whole number from 1 to 65535, not '{port}'.")
 with socket.socket() as probe:
     probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:

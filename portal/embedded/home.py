@@ -68,8 +68,9 @@ def make_home(home: Home) -> None:
     try:
         home.data.mkdir(parents=True, exist_ok=True)
         home.data.chmod(0o711 if as_root else 0o700)
-        home.logs.mkdir(exist_ok=True)
-        home.logs.chmod(0o700)
+        for private in (home.logs, home.data / "files"):  # what people upload lies in `files`
+            private.mkdir(exist_ok=True)
+            private.chmod(0o700)
     except OSError as error:
         raise CannotStart(f"The data folder {home.data} cannot be used: {error.strerror}.") from error
     _make_private(home.sockets)

@@ -41,9 +41,10 @@ class Command(BaseCommand):
     def handle(self, *_args: Any, **_options: Any) -> None:
         self.asked_to_stop = 0
         self.stopping = False
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            if signal.getsignal(number) is not signal.SIG_IGN:  # nohup means it
-                signal.signal(number, self.note_signal)
+        signal.signal(signal.SIGINT, self.note_signal)  # also where a script's `&` has made it ignored
+        signal.signal(signal.SIGTERM, self.note_signal)
+        if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:  # nohup means it
+            signal.signal(signal.SIGHUP, self.note_signal)
         try:
             web_workers = env_int("TRAINHALL_WEB_WORKERS", 1, minimum=1, maximum=64)
             with claim_port(settings.PORT) as listening:
