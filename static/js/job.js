@@ -47,7 +47,7 @@ function show(page, job) {
   }
   if (moved) toast(`${job.name} is ${job.status}`);
   // the end brings other actions, the phases and the panel that explains: the server draws them once
-  if ((moved && FINAL.includes(job.status)) || newAttempt) refreshHead(page);
+  if (moved || newAttempt) refreshHead(page);
 }
 
 async function refreshHead(page) {
