@@ -72,7 +72,7 @@ function badMarks(one, x) {
   };
 }
 
-export function layout(series, { options, style }) {
+export function layout(series, { options, style, revision }) {
   const take = (name) => style.getPropertyValue(name).trim();
   const muted = take("--muted");
   const axis = { gridcolor: take("--line"), zeroline: false, tickfont: { size: 10, color: muted }, automargin: true, nticks: 5 };
@@ -86,5 +86,6 @@ export function layout(series, { options, style }) {
     hovermode: "x unified", dragmode: "zoom",
     hoverlabel: { bgcolor: take("--surface"), font: { color: take("--text"), size: 12 } },
     uirevision: `${options.x}-${options.log}`, // streaming keeps the zoom
+    datarevision: revision, // the arrays grow in place, which plotly does not notice by itself
   };
 }

@@ -53,8 +53,13 @@ export class Figure {
     this.missed = null;
     this.range = null;
     this.series.clear();
-    if (this.drawn) window.Plotly.purge(this.place);
+    if (this.drawn) {
+      window.Plotly.purge(this.place);
+      this.place.replaceChildren();
+      this.place.classList.remove("js-plotly-plot");
+    }
     this.drawn = false;
+    this.card.classList.remove("zoomed");
   }
 
   async reload() {
@@ -114,7 +119,8 @@ export class Figure {
 
   paint() {
     const style = getComputedStyle(document.documentElement);
-    const about = { key: this.key, options: this.options, style };
+    this.revision = (this.revision || 0) + 1;
+    const about = { key: this.key, options: this.options, style, revision: this.revision };
     window.Plotly.react(this.place, traces(this.series, about), layout(this.series, about), CONFIG);
     this.caption();
     this.table.refresh();

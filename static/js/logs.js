@@ -234,6 +234,7 @@ class LogBox {
     this.newest = Math.max(this.newest, this.last);
     this.unseen = 0;
     this.showPill();
+    this.scrolled(); // whoever stands at the end follows again
   }
 
   keepPlace(anchor, change) {
