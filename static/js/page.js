@@ -14,6 +14,7 @@ startKeys();
 const kind = document.body.dataset.page;
 if (document.querySelector("[data-job-list]")) import("./list.js").then((list) => list.start());
 if (document.querySelector("[data-job]")) import("./job.js").then((job) => job.start());
+if (document.querySelector("[data-job-list], [data-job]")) import("./clusters.js").then((clusters) => clusters.start());
 if (document.querySelector("[data-log]")) import("./logs.js").then((logs) => logs.start());
 if (document.querySelector("[data-charts]")) import("./charts.js").then((charts) => charts.start());
 if (kind === "new" || document.querySelector("[data-new-job]")) import("./form.js").then((form) => form.start());

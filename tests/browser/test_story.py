@@ -49,7 +49,7 @@ def last_step(page: Page) -> int:
     return int(texts[-1].split()[1]) if texts else -1
 
 
-def test_the_sample_runs_from_one_button_and_is_watched_live(visit: Any) -> None:
+def test_the_sample_runs_from_one_button_and_is_watched_live(visit: Any, portal: Any) -> None:
     alice = visit(viewport={"width": 1280, "height": 900})
     page = alice.sign_in("alice")
     alice.picture("home-first-use")
@@ -61,11 +61,18 @@ def test_the_sample_runs_from_one_button_and_is_watched_live(visit: Any) -> None
     expect(loss.locator(".plot svg.main-svg").first).to_be_visible(timeout=20_000)
     first = loss.locator(".val").inner_text()
     expect(loss.locator(".val")).not_to_have_text(first, timeout=10_000)
+    drawn = "() => document.querySelector('[data-chart][data-key=\"train/loss\"] .plot').calcdata[0].at(-1).x"
+    before = page.evaluate(drawn)
+    page.wait_for_function(f"() => ({drawn})() > {before} + 30", timeout=10_000)
     expect(page.locator("[data-log] .line").first).to_be_visible(timeout=10_000)
     page.wait_for_function("() => /^\\d+ % /.test(document.title)", timeout=20_000)
     alice.picture("job-running")
     status(page, "succeeded", seconds=120)
     expect(page.locator("h1")).to_have_text("digits")
+    last = page.evaluate(drawn)
+    job = page.url.rstrip("/").rsplit("/", 1)[1]
+    stored = portal.rest(f"jobs/{job}/series/?key=train/loss&buckets=1")["series"][0]["step"][-1]
+    assert last == stored, "the line ends at the last point there is"
     alice.picture("job-succeeded")
 
 
