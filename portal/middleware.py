@@ -1,0 +1,19 @@
+"""What stands between every request and its view."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib.auth.middleware import LoginRequiredMiddleware
+from django.http import HttpRequest, HttpResponseBase
+
+
+class SignInUnlessOpen(LoginRequiredMiddleware):
+    """Signing in is the rule. Views marked open do not ask who it is: the health pages must answer without a database."""
+
+    def process_view(
+        self, request: HttpRequest, view_func: Any, view_args: Any, view_kwargs: Any
+    ) -> HttpResponseBase | None:
+        if not getattr(view_func, "login_required", True):
+            return None
+        return super().process_view(request, view_func, view_args, view_kwargs)
