@@ -89,7 +89,9 @@ class Hall(Portal):
         return str(self.rows("SELECT status FROM jobs_job WHERE id = %s", job)[0][0])
 
     def until_over(self, job: str, *, seconds: float) -> None:
-        until(lambda: self.status_of(job) == "succeeded", seconds=seconds, what=f"{job} succeeded: {self.story_of(job)}")
+        until(
+            lambda: self.status_of(job) == "succeeded", seconds=seconds, what=f"{job} succeeded: {self.story_of(job)}"
+        )
 
     def kill(self, words: str) -> int:
         pid = self.process_of(words)
@@ -97,7 +99,9 @@ class Hall(Portal):
         return pid
 
     def until_back(self, words: str, *, seconds: float = 40) -> None:
-        until(lambda: any(words in line for line in self.processes().values()), seconds=seconds, what=f"{words} is back")
+        until(
+            lambda: any(words in line for line in self.processes().values()), seconds=seconds, what=f"{words} is back"
+        )
 
     # Witnesses: the database by SQL, and the journals of the local cluster
 
@@ -110,10 +114,14 @@ class Hall(Portal):
         query = "SELECT kind, attempt, old, new, reason_code FROM jobs_jobevent WHERE job_id = %s ORDER BY at, id"
         return self.rows(query, job)
 
+    def files_of_cluster(self, name: str) -> list[Path]:
+        """By walking, which does not mind that folders go away meanwhile."""
+        return [Path(folder) / name for folder, _dirs, files in os.walk(self.data / "cluster") if name in files]
+
     def journals(self) -> dict[str, list[list[dict[str, Any]]]]:
         """Per object name, every journal there is of it; there should be one."""
         found: dict[str, list[list[dict[str, Any]]]] = {}
-        for path in (self.data / "cluster").glob("**/journal.jsonl"):
+        for path in self.files_of_cluster("journal.jsonl"):
             name = path.parent.name.removeprefix(".new-")
             found.setdefault(name, []).append([json.loads(line) for line in path.read_text().splitlines()])
         return found
@@ -133,7 +141,7 @@ class Hall(Portal):
         for namespace in (self.data / "cluster").glob("*/"):
             names = {path.name for path in namespace.iterdir()} - {"deleted", "volumes", "namespace.json"}
             left += [f"an object {name}" for name in sorted(names)]
-        left += [f"a secret in {path}" for path in (self.data / "cluster").glob("**/secret.json")]
+        left += [f"a secret: {path}" for path in self.files_of_cluster("secret.json")]
         return left
 
     def lies(self, jobs: list[str]) -> list[str]:
@@ -159,5 +167,8 @@ class Hall(Portal):
 
     def assert_all_true(self, jobs: list[str], *, seconds: float = PATIENCE) -> None:
         """F01 and F13: nothing lost, nothing twice, nothing left."""
-        until(lambda: not self.left_over(), seconds=seconds, what=f"nothing is left, but {self.left_over()}")
+        end = time.monotonic() + seconds
+        while left := self.left_over():
+            assert time.monotonic() < end, f"left after {seconds} s: {left}"
+            time.sleep(0.2)
         assert self.lies(jobs) == []

@@ -83,7 +83,7 @@ class Lane(threading.Thread):
         hall.plant(point)
         job = hall.submit_surely(COMMAND)
         self.jobs.append(job)
-        until(lambda: hall.was_hit(point), seconds=PATIENCE, what=f"{job} comes to {point}: {hall.story_of(job)}")
+        until(lambda: hall.was_hit(point), seconds=PATIENCE, what=f"{job} comes to {point}")
         self.killed += 1
         if self.process != CHILD:  # the worker forks a new child by itself
             hall.until_back(self.process)
