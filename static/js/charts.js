@@ -10,6 +10,8 @@ const MOST = 12; // plots kept while they are off the screen: SVG charts cost
 const RETRY = 3000;
 let place = null;
 let refreshing = 0;
+const wanted = new Set(); // keys that came without a card
+let loading = false;
 let pass = 0;
 let writing = 0;
 
@@ -23,6 +25,7 @@ export function start() {
 }
 
 async function load() {
+  loading = true;
   let text = "";
   try {
     const answer = await fetch(place.dataset.src, { credentials: "same-origin" });
@@ -32,6 +35,8 @@ async function load() {
     if (!(error instanceof TypeError)) throw error;
     refresh(RETRY);
     return;
+  } finally {
+    loading = false;
   }
   const fresh = document.importNode(new DOMParser().parseFromString(text, "text/html").body, true);
   const cards = [...fresh.querySelectorAll("[data-chart]")];
@@ -47,6 +52,14 @@ async function load() {
     watcher.observe(card);
   }
   controls();
+  const missing = [...wanted].some((key) => !figures.has(key));
+  wanted.clear();
+  if (missing) refresh();
+}
+
+function want(key) {
+  wanted.add(key);
+  if (!loading) refresh();
 }
 
 const watcher = new IntersectionObserver((entries) => {
@@ -85,7 +98,7 @@ function take(type, data) {
   if (type !== "snapshot" && type !== "change") return;
   for (const one of data.series) {
     const figure = figures.get(one.key);
-    if (!figure) refresh();
+    if (!figure) want(one.key);
     else if (type === "change") figure.add(one);
     else figure.showLatest(one, one.last.value);
   }

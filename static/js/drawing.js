@@ -3,29 +3,37 @@ import { smooth } from "./smooth.js";
 
 const COLOURS = 6;
 const DASHES = ["solid", "dash", "dot", "dashdot"];
-const LEGEND = 12; // names; more say less
 
 export function inOrder(series) {
   return [...series.values()].sort((a, b) => b.attempt - a.attempt || a.rank - b.rank);
 }
 
-export function traces(series, { key, options, style }) {
+export function looks(series, { key, style }) {
+  // of each line its name, words, colour and dash: the same rank has the same colour, an earlier attempt another dash
   const order = inOrder(series);
   const newest = order.length ? order[0].attempt : 1;
-  return order.flatMap((one, index) => {
-    const colour = style.getPropertyValue(`--c${(one.rank % COLOURS) + 1}`).trim();
-    const turn = Math.floor(one.rank / COLOURS) + newest - one.attempt;
-    const faint = one.attempt < newest;
-    const many = order.length > 1;
+  return order.map((one) => ({
+    name: one.name,
+    label: order.length > 1 ? `rank ${one.rank}${newest > 1 ? `, attempt ${one.attempt}` : ""}` : key,
+    colour: style.getPropertyValue(`--c${(one.rank % COLOURS) + 1}`).trim(),
+    dash: DASHES[(Math.floor(one.rank / COLOURS) + newest - one.attempt) % DASHES.length],
+    faint: one.attempt < newest,
+  }));
+}
+
+export function traces(series, about) {
+  const { options, style, hidden } = about;
+  const found = looks(series, about);
+  return inOrder(series).flatMap((one, index) => {
+    const { name, label, colour, dash, faint } = found[index];
+    if (hidden.has(name)) return [];
     return linesOf(one, {
       x: xOf(one, options),
       weight: options.smoothing,
       colour,
       opacity: faint ? 0.55 : 1,
-      line: { color: colour, width: 1.8, dash: DASHES[turn % DASHES.length], simplify: false },
-      name: many ? `rank ${one.rank}${newest > 1 ? `, attempt ${one.attempt}` : ""}` : key,
-      legendgroup: one.name, // a click on the name hides the band and the marks too
-      showlegend: many && index < LEGEND,
+      line: { color: colour, width: 1.8, dash, simplify: false },
+      name: label,
       bad: style.getPropertyValue("--failed").trim(),
     });
   });
@@ -35,21 +43,21 @@ function xOf(one, options) {
   return options.x === "time" ? one.time.map((time) => new Date(time * 1000)) : one.step;
 }
 
-function linesOf(one, { x, weight, colour, opacity, line, name, legendgroup, showlegend, bad }) {
+function linesOf(one, { x, weight, colour, opacity, line, name, bad }) {
   const found = [];
-  const beside = { x, mode: "lines", hoverinfo: "skip", showlegend: false, legendgroup };
+  const beside = { x, mode: "lines", hoverinfo: "skip" };
   if (one.low && one.isBucketed) {
     const edge = { ...beside, line: { width: 0, simplify: false } };
     found.push({ ...edge, y: one.low }, { ...edge, y: one.high, fill: "tonexty", fillcolor: `${colour}33` });
   }
   if (weight) found.push({ ...beside, y: one.value, line: { ...line, width: 1 }, opacity: 0.3 });
   found.push({
-    x, y: smooth(one.value, weight), name, line, opacity, legendgroup, showlegend,
+    x, y: smooth(one.value, weight), name, line, opacity,
     mode: one.step.length === 1 ? "markers" : "lines", marker: { color: colour, size: 6 }, connectgaps: false,
     hovertemplate: "%{x}: %{y:.5g}<extra>%{fullData.name}</extra>",
   });
   const marks = badMarks(one, x);
-  if (marks) found.push({ ...marks, legendgroup, marker: { ...marks.marker, color: bad } });
+  if (marks) found.push({ ...marks, marker: { ...marks.marker, color: bad } });
   return found;
 }
 
@@ -67,12 +75,12 @@ function badMarks(one, x) {
   };
   return {
     x: at.map((index) => x[index]), y: at.map((index) => (one.value[index] === Infinity ? 0.95 : 0.05)), yaxis: "y2",
-    text: at.map(says), mode: "markers", showlegend: false, hovertemplate: "%{x}: %{text}<extra></extra>",
+    text: at.map(says), mode: "markers", hovertemplate: "%{x}: %{text}<extra></extra>",
     marker: { symbol: at.map((index) => (one.value[index] === Infinity ? "triangle-up" : "triangle-down")), size: 9 },
   };
 }
 
-export function layout(series, { options, style, revision }) {
+export function layout({ options, style, revision }) {
   const take = (name) => style.getPropertyValue(name).trim();
   const muted = take("--muted");
   const axis = { gridcolor: take("--line"), zeroline: false, tickfont: { size: 10, color: muted }, automargin: true, nticks: 5 };
@@ -82,7 +90,7 @@ export function layout(series, { options, style, revision }) {
     xaxis: { ...axis, showgrid: false, type: options.x === "time" ? "date" : "linear" },
     yaxis: { ...axis, type: options.log ? "log" : "linear", exponentformat: "power" },
     yaxis2: { overlaying: "y", range: [0, 1], fixedrange: true, visible: false },
-    legend: { orientation: "h", y: -0.22, font: { size: 10 } }, showlegend: series.size > 1,
+    showlegend: false, // the card has its own, which takes no room from the lines
     hovermode: "x unified", dragmode: "zoom",
     hoverlabel: { bgcolor: take("--surface"), font: { color: take("--text"), size: 12 } },
     uirevision: `${options.x}-${options.log}`, // streaming keeps the zoom

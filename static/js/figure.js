@@ -1,5 +1,6 @@
 // One metric's card: its points by REST in buckets, then live; zooming asks again until true points come.
-import { inOrder, layout, traces } from "./drawing.js";
+import { inOrder, layout, looks, traces } from "./drawing.js";
+import { Legend } from "./legend.js";
 import { CONFIG, plotly } from "./plotly.js";
 import { number } from "./row.js";
 import { Series } from "./series.js";
@@ -23,6 +24,7 @@ export class Figure {
     this.mounted = false;
     this.asked = 0;
     this.missed = null; // what came while the server was asked
+    this.legend = new Legend(this);
     this.table = new PointsTable(this);
   }
 
@@ -120,8 +122,9 @@ export class Figure {
   paint() {
     const style = getComputedStyle(document.documentElement);
     this.revision = (this.revision || 0) + 1;
-    const about = { key: this.key, options: this.options, style, revision: this.revision };
-    window.Plotly.react(this.place, traces(this.series, about), layout(this.series, about), CONFIG);
+    const about = { key: this.key, options: this.options, hidden: this.legend.hidden, style, revision: this.revision };
+    window.Plotly.react(this.place, traces(this.series, about), layout(about), CONFIG);
+    this.legend.show(looks(this.series, about));
     this.caption();
     this.table.refresh();
     if (this.drawn) return;
