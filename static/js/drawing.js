@@ -88,11 +88,12 @@ export function layout({ options, style, revision }) {
     height: 144, margin: { l: 44, r: 8, t: 6, b: 24 }, paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
     font: { family: take("--font"), size: 11, color: muted },
     xaxis: { ...axis, showgrid: false, type: options.x === "time" ? "date" : "linear" },
-    yaxis: { ...axis, type: options.log ? "log" : "linear", exponentformat: "power" },
+    yaxis: { ...axis, type: options.log ? "log" : "linear", exponentformat: "e" }, // a power is written as a style attribute, which the CSP forbids
     yaxis2: { overlaying: "y", range: [0, 1], fixedrange: true, visible: false },
     showlegend: false, // the card has its own, which takes no room from the lines
     hovermode: "x unified", dragmode: "zoom",
     hoverlabel: { bgcolor: take("--surface"), font: { color: take("--text"), size: 12 } },
+    modebar: { bgcolor: "rgba(0,0,0,0)", color: muted, activecolor: take("--text") },
     uirevision: `${options.x}-${options.log}`, // streaming keeps the zoom
     datarevision: revision, // the arrays grow in place, which plotly does not notice by itself
   };
