@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+import signal
 
 from celery import Celery
-from celery.signals import worker_ready
+from celery.signals import worker_process_init, worker_ready
+
+from portal.embedded.process import die_with_parent
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "portal.settings.dev")
 
@@ -44,6 +47,12 @@ app.conf.update(
     },
 )
 app.autodiscover_tasks()
+
+
+@worker_process_init.connect
+def end_with_the_worker(**_: object) -> None:
+    """A worker that is killed leaves no child behind in the middle of a task."""
+    die_with_parent(signal.SIGKILL)
 
 
 @worker_ready.connect

@@ -16,6 +16,11 @@ PR_SET_PDEATHSIG = 1
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
+def die_with_parent(death_signal: signal.Signals) -> None:
+    """Ask the kernel to send this process a signal when the thread that forked it ends."""
+    _libc.prctl(PR_SET_PDEATHSIG, int(death_signal), 0, 0, 0)
+
+
 def spawn(
     argv: Sequence[str],
     *,
@@ -32,9 +37,8 @@ def spawn(
     """
     parent = os.getpid()
 
-    def die_with_parent() -> None:
-        # after the change of uid, which would clear the death signal
-        _libc.prctl(PR_SET_PDEATHSIG, int(death_signal), 0, 0, 0)
+    def between_fork_and_exec() -> None:
+        die_with_parent(death_signal)  # after the change of uid, which would clear it
         if os.getppid() != parent:  # it died between fork and here: the signal would never come
             os._exit(1)
 
@@ -47,7 +51,7 @@ def spawn(
             env=dict(env),
             cwd=cwd,
             start_new_session=True,
-            preexec_fn=die_with_parent,
+            preexec_fn=between_fork_and_exec,
             pass_fds=tuple(keep),
             user=account.pw_uid if account else None,
             group=account.pw_gid if account else None,

@@ -132,7 +132,8 @@ class Portal:
         return found
 
     def process_of(self, words: str) -> int:
-        return next(pid for pid, line in self.processes().items() if words in line)
+        """The oldest one with these words: a worker, not its children."""
+        return min(pid for pid, line in self.processes().items() if words in line)
 
     def interrupt(self) -> float:
         """Ctrl-C; return how many seconds the stop took."""

@@ -73,6 +73,11 @@ def test_a_killed_supervisor_leaves_only_the_pods_and_they_are_adopted(portal: P
     job = portal.submit("sleep 12; echo through")
     portal.wait_for(job, "running")
     assert portal.process is not None
+    worker = portal.process_of("celery -A portal worker")
+    children = Path(f"/proc/{worker}/task/{worker}/children").read_text().split()
+    assert children
+    for child in children:
+        os.kill(int(child), signal.SIGSTOP)  # as if deep in a task: it hears no pipe being closed
     portal.process.kill()
     portal.process.wait()
     until(
