@@ -196,8 +196,14 @@ function uploads() {
 
 async function dropped(transfer, input, paths) {
   const found = [];
-  const entries = [...transfer.items].map((item) => item.webkitGetAsEntry()).filter(Boolean);
-  for (const entry of entries) await walk(entry, "", found);
+  // all of them at once: after the first pause the browser has forgotten what was dropped
+  const items = [...transfer.items].filter((item) => item.kind === "file");
+  const dropped = items.map((item) => ({ entry: item.webkitGetAsEntry(), file: item.getAsFile() }));
+  for (const { entry, file } of dropped) {
+    if (entry) await walk(entry, "", found);
+    else if (file) found.push({ file, path: file.name });
+  }
+  if (!found.length) return; // a text or a link was dropped
   const box = new DataTransfer();
   for (const { file } of found) box.items.add(file);
   input.files = box.files;
