@@ -11,9 +11,12 @@ from pathlib import Path
 LARGEST = 20 * 2**20
 LINES_A_LOOK = 5  # of one process; the rest is counted
 LOOK_EVERY = 0.5
+QUIET = 60.0  # seconds for which the same words, but for their numbers, are not said again
 # "2026-11-30 05:00:00,000 WARNING name: text", "[2026-11-30 05:00:00,000: ERROR/MainProcess] text", "ERROR:    text" and
 # PostgreSQL's "2026-11-30 05:00:00.000 UTC [12] FATAL:  text"; Valkey marks as warnings what nobody needs to see
 TROUBLE = re.compile(r"^(?:\[?\d{4}-\S+ \S+ )?(?:UTC \[\d+\] )?(WARNING|ERROR|CRITICAL|FATAL|PANIC)\b(?! py\.warnings)")
+
+NUMBERS = re.compile(r"[0-9a-f]{8}-[0-9a-f-]{27}|\d+")
 
 
 @dataclass(slots=True)
@@ -30,6 +33,7 @@ class Echo:
         self.folder = folder
         self.followed: dict[str, Followed] = {}
         self.looked_at = 0.0
+        self.said: dict[str, float] = {}
 
     def follow(self, name: str) -> None:
         path = self.folder / f"{name}.log"
@@ -43,14 +47,22 @@ class Echo:
         self.looked_at = now
         found: list[str] = []
         for name, log in self.followed.items():
-            lines = [line for line in _new_lines(log) if TROUBLE.match(line)]
+            lines = [line for line in _new_lines(log) if TROUBLE.match(line) and self.is_news(name, line, now)]
             found += [f"[{name}] {line[:300]}" for line in lines[:LINES_A_LOOK]]
             if len(lines) > LINES_A_LOOK:
                 found.append(f"[{name}] … and {len(lines) - LINES_A_LOOK} more in {log.path}")
             if log.offset > LARGEST:
                 keep_small(log.path)
                 log.offset = 0
+        self.said = {words: at for words, at in self.said.items() if now - at < QUIET}
         return found
+
+    def is_news(self, name: str, line: str, now: float) -> bool:
+        words = f"{name} {NUMBERS.sub('#', line)}"
+        if now - self.said.get(words, -QUIET) < QUIET:
+            return False
+        self.said[words] = now
+        return True
 
 
 def keep_small(path: Path) -> None:

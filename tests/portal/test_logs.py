@@ -59,10 +59,21 @@ def test_a_line_is_passed_on_once_it_is_whole(echo: logs.Echo) -> None:
 
 
 def test_a_flood_is_counted(echo: logs.Echo) -> None:
-    add(echo, "ERROR: again\n" * 100)
+    add(echo, "".join(f"ERROR: {'x' * number}\n" for number in range(100)))
     found = echo.look()
     assert len(found) == 6
     assert "95 more" in found[-1]
+
+
+def test_the_same_words_are_said_once_a_minute(echo: logs.Echo, monkeypatch: pytest.MonkeyPatch) -> None:
+    line = "2026-11-30 07:04:{second},000 WARNING jobs.reconcile: The database does not answer, try {second}\n"
+    add(echo, line.format(second=10))
+    assert len(echo.look()) == 1
+    add(echo, line.format(second=12))
+    assert echo.look() == []
+    monkeypatch.setattr(logs, "QUIET", 0.0)
+    add(echo, line.format(second=14))
+    assert len(echo.look()) == 1
 
 
 def test_a_large_log_is_moved_aside_while_it_is_written(echo: logs.Echo, monkeypatch: pytest.MonkeyPatch) -> None:

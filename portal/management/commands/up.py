@@ -108,6 +108,7 @@ class Command(BaseCommand):
             supervisor.start(service)
         for server in servers:
             server.wait_ready()
+            supervisor.echo.follow(server.name)  # what it said to those who asked too early is no trouble
         if postgres in servers:
             postgres.ensure_database(environment.DATABASE)
 
