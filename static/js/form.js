@@ -1,22 +1,25 @@
 // The new-job form: a draft on this device (never secrets), code from anywhere, and the answer to "will it start?" while typing.
 import { toast } from "./toast.js";
+import { startUpload } from "./upload.js";
 
-const DRAFT = "trainhall-new-job";
+const SENT = "trainhall-new-job-sent";
 const PAUSE = 400;
 const MAX_AGE = 30 * 86400 * 1000;
 // a key that was sent may have made its job, so each page sends its own; file names mean nothing without their files
 const NEVER_KEPT = new Set(["csrfmiddlewaretoken", "secret_value", "idempotency_key", "paths"]);
 
 let form = null;
+let slot = ""; // of this person: others sign in with the same browser
 let timer = 0;
 const asking = { forecast: null, preview: null }; // what is under way, given up when asked anew
 
 export function start() {
   form = document.querySelector("[data-new-job]");
   if (!form) return;
+  slot = `trainhall-new-job-${form.dataset.newJob}`;
   rows();
   panels();
-  uploads();
+  startUpload(form, changed);
   restore();
   form.addEventListener("input", (event) => {
     if (event.isComposing) return;
@@ -75,7 +78,7 @@ function submitted(event) {
   }
   form.dataset.sent = "1";
   if (button) button.setAttribute("aria-disabled", "true");
-  sessionStorage.setItem(`${DRAFT}-sent`, form.elements.idempotency_key?.value || "");
+  sessionStorage.setItem(SENT, slot);
 }
 
 // a page that comes back from the browser's history can be sent again
@@ -92,16 +95,17 @@ function save() {
     (kept[name] ||= []).push(value);
   }
   try {
-    localStorage.setItem(DRAFT, JSON.stringify({ path: location.pathname + location.search, at: Date.now(), kept }));
+    localStorage.setItem(slot, JSON.stringify({ path: location.pathname + location.search, at: Date.now(), kept }));
   } catch {
     // a script larger than the device keeps is not drafted; the form itself still holds it
   }
 }
 
 function restore() {
-  const draft = draftOf(localStorage.getItem(DRAFT));
-  // after errors the server has filled in everything itself; a clone is filled from its parent
-  if (!draft || form.dataset.filled || draft.path !== location.pathname + location.search) return;
+  const draft = draftOf(localStorage.getItem(slot));
+  if (!draft || draft.path !== location.pathname + location.search) return;
+  // after errors the server has filled in everything itself; a clone is filled from its parent, until it is changed and reloaded
+  if (form.dataset.filled === "answer" || (form.dataset.filled && !cameBack())) return;
   for (const [name, values] of Object.entries(draft.kept)) {
     const prefix = name.replace(/_name$/, "");
     const list = form.querySelector(`[data-rows="${CSS.escape(prefix)}"]`);
@@ -124,10 +128,14 @@ function restore() {
   toast("What you typed before is back.");
 }
 
+function cameBack() {
+  return ["reload", "back_forward"].includes(performance.getEntriesByType("navigation")[0]?.type);
+}
+
 function draftOf(text) {
   const draft = text ? JSON.parse(text) : null;
   if (draft && Date.now() - draft.at < MAX_AGE) return draft;
-  localStorage.removeItem(DRAFT);
+  localStorage.removeItem(slot);
   return null;
 }
 
@@ -158,75 +166,4 @@ function panels() {
   };
   form.addEventListener("change", show);
   show();
-}
-
-function uploads() {
-  const input = form.querySelector('input[name="code_files"]');
-  const paths = form.querySelector('input[name="paths"]');
-  if (!input || !paths) return;
-  const list = form.querySelector("[data-file-list]");
-  const tell = () => {
-    const files = [...input.files];
-    const kept = form.elements.upload_label?.value || "";
-    if (list) list.textContent = files.length ? `${files.length} file${files.length > 1 ? "s" : ""}, ${size(files)}` : kept;
-  };
-  input.addEventListener("change", () => {
-    paths.value = JSON.stringify([...input.files].map((file) => file.webkitRelativePath || file.name));
-    if (form.elements.upload_sha256) form.elements.upload_sha256.value = "";
-    tell();
-  });
-  const folder = form.querySelector("[data-folder]");
-  if (folder) folder.addEventListener("click", () => {
-    input.webkitdirectory = true;
-    input.click();
-    input.webkitdirectory = false;
-  });
-  const zone = form.querySelector("[data-drop]");
-  if (zone) {
-    zone.addEventListener("dragover", (event) => event.preventDefault());
-    zone.addEventListener("drop", async (event) => {
-      event.preventDefault();
-      await dropped(event.dataTransfer, input, paths);
-      tell();
-      changed();
-    });
-  }
-  tell();
-}
-
-async function dropped(transfer, input, paths) {
-  const found = [];
-  // all of them at once: after the first pause the browser has forgotten what was dropped
-  const items = [...transfer.items].filter((item) => item.kind === "file");
-  const dropped = items.map((item) => ({ entry: item.webkitGetAsEntry(), file: item.getAsFile() }));
-  for (const { entry, file } of dropped) {
-    if (entry) await walk(entry, "", found);
-    else if (file) found.push({ file, path: file.name });
-  }
-  if (!found.length) return; // a text or a link was dropped
-  const box = new DataTransfer();
-  for (const { file } of found) box.items.add(file);
-  input.files = box.files;
-  paths.value = JSON.stringify(found.map(({ path }) => path));
-  if (form.elements.upload_sha256) form.elements.upload_sha256.value = "";
-}
-
-async function walk(entry, base, found) {
-  const path = `${base}${entry.name}`;
-  if (entry.isFile) {
-    const file = await new Promise((resolve, reject) => entry.file(resolve, reject));
-    found.push({ file, path });
-    return;
-  }
-  const reader = entry.createReader();
-  for (;;) {
-    const some = await new Promise((resolve, reject) => reader.readEntries(resolve, reject));
-    if (!some.length) return;
-    for (const inner of some) await walk(inner, `${path}/`, found);
-  }
-}
-
-function size(files) {
-  const bytes = files.reduce((sum, file) => sum + file.size, 0);
-  return bytes < 2 ** 20 ? `${Math.ceil(bytes / 1024)} KiB` : `${(bytes / 2 ** 20).toFixed(1)} MiB`;
 }

@@ -134,9 +134,10 @@ function countDown(page) {
 
 function clearDraftOfThisJob() {
   // the form that made this job has done its work
-  if (sessionStorage.getItem("trainhall-new-job-sent") === null) return;
+  const slot = sessionStorage.getItem("trainhall-new-job-sent");
+  if (slot === null) return;
   sessionStorage.removeItem("trainhall-new-job-sent");
-  localStorage.removeItem("trainhall-new-job");
+  localStorage.removeItem(slot);
 }
 
 function progressOf(raw) {
