@@ -80,10 +80,10 @@ class JobsView(APIView):
     def get(self, request: Request) -> Response:
         """Jobs one may see, newest first."""
         wanted = read_filter(request.query_params)
-        jobs = Job.objects.visible_to(request.user).matching(**wanted.as_arguments()).for_rows()
+        jobs = Job.objects.visible_to(request.user).matching(**wanted.as_arguments()).only("id", "created_at")
         paginator = self.paginator_class()
         page = paginator.paginate_queryset(jobs, request, view=self)
-        rows = [job_row(job) for job in page or []]
+        rows = [job_row(job) for job in Job.objects.rows([job.pk for job in page or []])]
         if fields := {name for name in request.query_params.get("fields", "").split(",") if name}:
             rows = [{name: value for name, value in row.items() if name in fields or name == "id"} for row in rows]
         answer: Response = paginator.get_paginated_response(rows)

@@ -25,6 +25,7 @@ from jobs.states import JobStatus, Reason
 RELIST_EVERY = 5.0  # seconds; a look at the local cluster is cheap, and the age on the page stays small
 LINES_EVERY = 0.2
 RETRY_AFTER = 2.0
+SETTLE_TRIES = 5  # people write a job now and then, not five times while it ends
 logger = logging.getLogger(__name__)
 
 
@@ -121,10 +122,14 @@ def bring_in_line(
 
 def settle(attempt: Attempt, observed: Observed) -> None:
     faults.point("settle.before")
-    if attempt.stop_code == Reason.STOPPED and attempt.deleted_at is None and not dispatch.delete_objects(attempt):
-        return  # "cancelled" is written only once the object is gone
-    if not lifecycle.settle(attempt.job, attempt, observed):
+    for _try in range(SETTLE_TRIES):
+        if attempt.stop_code == Reason.STOPPED and attempt.deleted_at is None and not dispatch.delete_objects(attempt):
+            return  # "cancelled" is written only once the object is gone
+        if lifecycle.settle(attempt.job, attempt, observed):
+            break
+        # decided anew at once, on the rows as they are now: an object that is gone will not be seen a second time
         logger.info("%s was written by another process; looked at again", attempt.job_id)
+        attempt.refresh_from_db()
     faults.point("settle.after")
 
 

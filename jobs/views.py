@@ -42,7 +42,8 @@ def job_list(request: HttpRequest) -> HttpResponse:
         wanted, error = JobFilter(), problem.message
     seen = Job.objects.visible_to(user)
     found = seen.matching(**wanted.as_arguments())
-    page = Paginator(found.for_rows(), ROWS).get_page(request.GET.get("page"))
+    page = Paginator(found.values_list("pk", flat=True), ROWS).get_page(request.GET.get("page"))
+    rows = [job_row(job) for job in Job.objects.rows(list(page.object_list))]
     in_scope = seen.matching(**{**wanted.as_arguments(), "statuses": ()})
     counts = in_scope.aggregate(**{status.value: Count("pk", filter=Q(status=status)) for status in JobStatus})
     query = request.GET.copy()
@@ -51,7 +52,7 @@ def job_list(request: HttpRequest) -> HttpResponse:
         request,
         "jobs/list.html",
         {
-            "jobs": [job_row(job) for job in page.object_list],
+            "jobs": rows,
             "page": page,
             "filter": wanted,
             "query": query.urlencode(),
@@ -59,7 +60,7 @@ def job_list(request: HttpRequest) -> HttpResponse:
             "counts": [(status.value, STATUS_LABELS[status], counts[status.value]) for status in JobStatus],
             "namespaces": namespaces_for(user),
             "error": error,
-            "has_any": bool(page.object_list) or seen.exists(),
+            "has_any": bool(rows) or seen.exists(),
         },
     )
 
