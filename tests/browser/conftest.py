@@ -60,7 +60,11 @@ class Visit:
 
     def _console(self, message: Any) -> None:
         # a refused form answers 422, and a cut connection is told too: neither is a fault of the page
-        if message.type == "error" and "Failed to load resource" not in message.text and "WebSocket" not in message.text:
+        if (
+            message.type == "error"
+            and "Failed to load resource" not in message.text
+            and "WebSocket" not in message.text
+        ):
             self.complaints.append(message.text)
 
     def sign_in(self, name: str) -> Page:

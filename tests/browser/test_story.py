@@ -120,8 +120,14 @@ def test_a_lost_connection_says_so_and_brings_everything_back_once(visit: Any) -
     before = last_step(page)
     alice.context.set_offline(False)
     expect(page.locator("[data-live]").first).to_contain_text("live, as of", timeout=20_000)
-    page.wait_for_function(f"() => document.querySelectorAll('[data-log] .line').length > {before + 20}", timeout=20_000)
-    steps = [int(text.split()[1]) for text in page.locator("[data-log] .line .x").all_inner_texts() if text.startswith("line")]
+    page.wait_for_function(
+        f"() => document.querySelectorAll('[data-log] .line').length > {before + 20}", timeout=20_000
+    )
+    steps = [
+        int(text.split()[1])
+        for text in page.locator("[data-log] .line .x").all_inner_texts()
+        if text.startswith("line")
+    ]
     assert steps == list(range(steps[0], steps[0] + len(steps))), "nothing missing, nothing twice"
     assert steps[0] == 0
 
