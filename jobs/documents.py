@@ -11,6 +11,7 @@ from django.urls import reverse
 
 from jobs.models import Attempt, Job, JobFeed, Worker
 
+INTERESTING = ("train/loss", "loss", "acc", "score", "reward", "perplexity")
 STALE_REPORTS = 60.0  # seconds without a report after which an estimate is no longer shown
 
 
@@ -37,7 +38,7 @@ def job_row(job: Job) -> dict[str, Any]:
             "total_gpus": job.total_gpus,
         },
         "progress": progress_of(feed),
-        "headline": feed.headline,
+        "headline": by_interest(feed.headline),
         "held_by": job.held_by.username if job.held_by else None,
         "cancel_requested_at": iso(job.cancel_requested_at),
         "exit_code": job.exit_code,
@@ -49,6 +50,17 @@ def job_row(job: Job) -> dict[str, Any]:
         "url": f"{settings.TRAINHALL_URL}{reverse('jobs:detail', args=[job.pk])}",
         "version": job.version,
     }
+
+
+def by_interest(headline: dict[str, Any]) -> dict[str, Any]:
+    """Losses first, then what is as good as an accuracy, then the rest: a row of a list shows only the first."""
+
+    def interest(key: str) -> tuple[int, str]:
+        name = key.lower()
+        place = next((index for index, word in enumerate(INTERESTING) if word in name), len(INTERESTING))
+        return place, key
+
+    return {key: headline[key] for key in sorted(headline, key=interest)}
 
 
 def job_document(job: Job) -> dict[str, Any]:

@@ -14,6 +14,10 @@ from metrics import store
 from metrics.documents import summary
 from metrics.ingest import MAX_KEYS
 
+# what people look at first stands first; a place for each of hundreds of tensors comes last
+GROUPS = {"train": 0, "val": 1, "eval": 1, "test": 2, "": 3, "system": 5, "weights": 6, "gradients": 6}
+OTHER = 4
+
 
 @require_safe
 def charts(request: HttpRequest, job_id: str) -> HttpResponse:
@@ -52,5 +56,5 @@ def groups_of(series: list[dict[str, Any]]) -> list[dict[str, Any]]:
                 "last": members[0]["last"],
             }
         )
-    keys.sort(key=lambda one: (one["group"], one["key"]))
+    keys.sort(key=lambda one: (GROUPS.get(one["group"], OTHER), one["group"], one["key"]))
     return [{"name": name, "keys": list(same)} for name, same in groupby(keys, key=lambda one: one["group"])]
