@@ -2,6 +2,7 @@
 export function startConfirm() {
   const dialog = document.getElementById("confirm");
   if (!dialog) return;
+  const reason = dialog.querySelector("[data-confirm-reason]");
   let agreed = null;
   document.addEventListener("submit", (event) => {
     const form = event.target.closest("form[data-confirm]");
@@ -10,6 +11,8 @@ export function startConfirm() {
     const { submitter } = event;
     dialog.querySelector("[data-confirm-question]").textContent = form.dataset.confirm;
     dialog.returnValue = "no";
+    reason.hidden = !("asksReason" in form.dataset);
+    reason.querySelector("input").value = "";
     dialog.showModal();
     dialog.addEventListener("close", () => {
       if (dialog.returnValue !== "yes") {
@@ -17,10 +20,16 @@ export function startConfirm() {
         return;
       }
       agreed = form;
+      if (!reason.hidden) form.append(hidden("reason", reason.querySelector("input").value));
       form.requestSubmit(submitter?.isConnected ? submitter : null);
       // after the form has been read: a disabled button sends nothing
       setTimeout(() => form.querySelectorAll("button").forEach((button) => (button.disabled = true)));
     }, { once: true });
+  });
+  reason.addEventListener("keydown", (event) => {
+    if (event.key !== "Enter" || event.isComposing || event.keyCode === 229) return;
+    event.preventDefault(); // who has typed why means it; the form's own default is to keep
+    dialog.close("yes");
   });
   // a page that comes back from the browser's history asks again
   window.addEventListener("pageshow", (event) => {
@@ -28,4 +37,9 @@ export function startConfirm() {
     agreed.querySelectorAll("button").forEach((button) => (button.disabled = false));
     agreed = null;
   });
+}
+
+function hidden(name, value) {
+  const input = document.createElement("input");
+  return Object.assign(input, { type: "hidden", name, value });
 }
