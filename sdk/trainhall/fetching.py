@@ -11,9 +11,10 @@ import urllib.parse
 
 from trainhall.setup import SetupError
 
-TRIES = 4  # the first and three more
+TRIES = 6  # some 25 s in all: a portal that restarts is no reason to fail a job
 TIMEOUT = 30.0
 PAUSE = 1.0
+LONGEST_PAUSE = 10.0
 MOST_BYTES = 512 * 2**20
 
 
@@ -57,7 +58,7 @@ def _fetch_with_retries(url: str, path: str) -> None:
                 raise SetupError(
                     "the code cannot be fetched from {}, tried {} times: {}.".format(shown(url), TRIES, words)
                 ) from None
-        time.sleep(PAUSE * 2**attempt)
+        time.sleep(min(LONGEST_PAUSE, PAUSE * 2**attempt))
 
 
 def _fetch_once(url: str, path: str) -> None:

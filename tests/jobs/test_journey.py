@@ -46,8 +46,8 @@ class Hall:
                 return job
         pytest.fail(f"{job.pk} is {job.status}: {job.reason_code} {job.reason}")
 
-    def over(self, job: Job) -> Job:
-        return self.until(job, lambda found: found.is_final)
+    def over(self, job: Job, *, within: float = 20) -> Job:
+        return self.until(job, lambda found: found.is_final, within=within)
 
 
 @pytest.fixture
@@ -257,6 +257,6 @@ def test_pasted_code_lies_in_the_workspace_and_the_sdk_is_there(hall: Hall, alic
     code = {"files": {"pack/run.py": "import trainhall, os; print('ran', os.getcwd() != '/')"}}
     job = hall.submit(alice, "python pack/run.py", runtime="numpy", code=code)
     hall.go()
-    # no portal listens in this test, so the archive cannot be fetched: the setup says so
-    job = hall.over(job)
+    # no portal listens in this test, so the archive cannot be fetched: after half a minute of trying the setup says so
+    job = hall.over(job, within=60)
     assert (job.status, job.reason_code) == (JobStatus.FAILED, Reason.SETUP_FAILED)

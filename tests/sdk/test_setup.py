@@ -131,7 +131,7 @@ def test_the_code_is_fetched_checked_and_unpacked(setup: Setup, portal: Portal, 
     ("statuses", "digest", "said"),
     [
         ([404], "", "the portal answered 404"),
-        ([500, 502, 503, 500], "", "tried 4 times: the portal answered 500"),
+        ([500, 502, 503, 500, 500, 500], "", "tried 6 times: the portal answered 500"),
         ([], "0" * 64, "it is damaged"),
     ],
 )
