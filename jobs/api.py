@@ -10,13 +10,14 @@ from django.http import StreamingHttpResponse
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
 from rest_framework import serializers
-from rest_framework.parsers import BaseParser, FormParser, JSONParser, MultiPartParser
+from rest_framework.parsers import FormParser, JSONParser, MultiPartParser
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from accounts import audit
 from jobs import archives, submission
+from jobs.bodies import DOCUMENT_PARSERS, document_in
 from jobs.documents import iso, job_document, job_row
 from jobs.exceptions import SpecError, UploadError
 from jobs.filters import read_filter
@@ -25,35 +26,10 @@ from jobs.logs import MAX_LIMIT, download, read_lines, worker_of
 from jobs.models import Cluster, Job, Runtime
 from jobs.outlook import cluster_document, look_ahead, why_waiting
 from jobs.preview import manifests_of
-from jobs.reading import Document, read_document
 from jobs.scope import person, visible_job
 from jobs.states import JobStatus
 
 ANY_OBJECT = OpenApiResponse(OpenApiTypes.OBJECT)
-
-
-class JSONDocumentParser(BaseParser):
-    media_type = "application/json"
-    format = "json"
-
-    def parse(self, stream: Any, media_type: Any = None, parser_context: Any = None) -> Any:
-        try:
-            text = stream.read().decode("utf-8")
-        except UnicodeDecodeError as error:
-            raise SpecError(f"The document is not UTF-8: byte {error.start} cannot be read.") from error
-        return read_document(text, format=self.format)
-
-
-class YAMLDocumentParser(JSONDocumentParser):
-    media_type = "application/yaml"
-    format = "yaml"
-
-
-class XYAMLDocumentParser(YAMLDocumentParser):
-    media_type = "application/x-yaml"
-
-
-DOCUMENT_PARSERS = [JSONDocumentParser, YAMLDocumentParser, XYAMLDocumentParser]
 
 
 def forecast_document(will: Forecast) -> dict[str, Any]:
@@ -112,13 +88,6 @@ class JobsView(APIView):
             idempotency_key=request.headers.get("Idempotency-Key", ""),
         )
         return Response(job_document(Job.objects.for_rows().get(pk=done.job.pk)), status=200 if done.repeated else 201)
-
-
-def document_in(request: Request) -> Document:
-    """The document a request carries; an empty body is an empty document, whose fields are then asked for."""
-    if isinstance(request.data, Document):
-        return request.data
-    raise SpecError("Send a job document as application/json or application/yaml.")
 
 
 class JobView(APIView):
