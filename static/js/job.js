@@ -16,7 +16,10 @@ export function start() {
   follow(`job/${id}`, null, (type, data) => take(page, type, data), async () => {
     take(page, "snapshot", { job: await ask(`/api/v1/jobs/${id}/`) });
   });
-  setInterval(() => countDown(page), 1000);
+  setInterval(() => {
+    countDown(page);
+    stretch(page);
+  }, 1000);
   document.addEventListener("progress", (event) => known.id && show(page, { ...known, progress: progressOf(event.detail) }));
   clearDraftOfThisJob();
 }
@@ -144,4 +147,22 @@ function progressOf(raw) {
   // points carry step and total; the fraction is derived, as the server does it
   const fraction = raw.total && raw.step !== null && raw.step !== undefined ? Math.min(1, Math.max(0, raw.step / raw.total)) : null;
   return { ...raw, fraction: raw.fraction ?? fraction, eta: raw.eta ?? null };
+}
+
+function stretch(page) {
+  // the open phase grows, and the others give way to it
+  const bands = [...page.querySelectorAll(".timeline rect[data-seconds]")];
+  const open = bands.find((band) => band.classList.contains("open"));
+  if (!open) return;
+  open.dataset.since ||= Date.now();
+  const lengths = bands.map((band) => Number(band.dataset.seconds) + (band === open ? (Date.now() - open.dataset.since) / 1000 : 0));
+  const whole = lengths.reduce((sum, length) => sum + length, 0) || 1;
+  const widths = lengths.map((length) => Math.max(0.5, (100 * length) / whole));
+  const scale = 100 / widths.reduce((sum, width) => sum + width, 0);
+  let x = 0;
+  bands.forEach((band, index) => {
+    band.setAttribute("x", `${x.toFixed(2)}%`);
+    band.setAttribute("width", `${(widths[index] * scale).toFixed(2)}%`);
+    x += widths[index] * scale;
+  });
 }
