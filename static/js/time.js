@@ -23,16 +23,18 @@ function show(element) {
   if (Number.isNaN(moment.getTime())) return;
   const style = element.dataset.timeStyle;
   const age = (Date.now() - moment) / 1000;
-  element.title = moment.toLocaleString([], { hour12: false, timeZoneName: "short" });
-  if (style === "clock") element.textContent = clock(moment);
-  else if (style === "age") element.textContent = span(age);
-  else element.textContent = age < 5 ? "just now" : `${span(age)} ago`;
+  if (element.dataset.titled !== element.dataset.time) {
+    element.dataset.titled = element.dataset.time; // written anew every second it would flicker under the pointer
+    element.title = moment.toLocaleString([], { hour12: false, timeZoneName: "short" });
+  }
+  const words = style === "clock" ? clock(moment) : style === "age" ? span(age) : age < 5 ? "just now" : `${span(age)} ago`;
+  if (element.textContent !== words) element.textContent = words;
 }
 
 export function startClocks() {
   const all = () => document.querySelectorAll("time[data-time]").forEach(show);
   all();
-  setInterval(all, 30000);
+  setInterval(all, 1000);
 }
 
 export function setTime(element, iso) {
