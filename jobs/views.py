@@ -42,10 +42,12 @@ def job_list(request: HttpRequest) -> HttpResponse:
         wanted, error = JobFilter(), problem.message
     seen = Job.objects.visible_to(user)
     found = seen.matching(**wanted.as_arguments())
-    page = Paginator(found.values_list("pk", flat=True), ROWS).get_page(request.GET.get("page"))
-    rows = [job_row(job) for job in Job.objects.rows(list(page.object_list))]
     in_scope = seen.matching(**{**wanted.as_arguments(), "statuses": ()})
     counts = in_scope.aggregate(**{status.value: Count("pk", filter=Q(status=status)) for status in JobStatus})
+    pages = Paginator(found.values_list("pk", flat=True), ROWS)
+    pages.count = sum(counts[status] for status in wanted.statuses or JobStatus)  # counted once: a search reads every row
+    page = pages.get_page(request.GET.get("page"))
+    rows = [job_row(job) for job in Job.objects.rows(list(page.object_list))]
     query = request.GET.copy()
     query.pop("page", None)
     return render(
