@@ -45,7 +45,9 @@ def job_list(request: HttpRequest) -> HttpResponse:
     in_scope = seen.matching(**{**wanted.as_arguments(), "statuses": ()})
     counts = in_scope.aggregate(**{status.value: Count("pk", filter=Q(status=status)) for status in JobStatus})
     pages = Paginator(found.values_list("pk", flat=True), ROWS)
-    pages.count = sum(counts[status] for status in wanted.statuses or JobStatus)  # counted once: a search reads every row
+    pages.count = sum(
+        counts[status] for status in wanted.statuses or JobStatus
+    )  # counted once: a search reads every row
     page = pages.get_page(request.GET.get("page"))
     rows = [job_row(job) for job in Job.objects.rows(list(page.object_list))]
     query = request.GET.copy()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from django.conf import settings
 from django.contrib.auth.decorators import login_not_required
 from django.contrib.auth.models import AnonymousUser
 from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
@@ -55,9 +56,11 @@ def metrics(request: HttpRequest) -> HttpResponse:
 @login_not_required
 @require_GET
 def sdk_index(request: HttpRequest) -> HttpResponse:
-    """A list that pip understands."""
+    """A list that pip understands, and the line for people to copy."""
     name = wheel.wheel_name()
-    return HttpResponse(f'<!doctype html><title>trainhall</title><a href="{name}">{name}</a>\n')
+    link = f'<a href="{name}">{name}</a>'
+    line = f"pip install {settings.TRAINHALL_URL}/sdk/{name}"
+    return HttpResponse(f"<!doctype html><title>trainhall</title><p>{link}</p><pre>{line}</pre>\n")
 
 
 @login_not_required

@@ -34,7 +34,7 @@ def login(chosen: argparse.Namespace) -> None:
         raise TrainhallError("usage", "Say which portal: trainhall login https://portal.example.org")
     if "://" not in url:
         url = "https://" + url
-    if chosen.token_stdin:
+    if chosen.token_stdin or not sys.stdin.isatty():
         token = sys.stdin.readline().strip()
     else:
         token = getpass.getpass("Token (make one at {}/me/tokens/): ".format(url)).strip()

@@ -6,7 +6,7 @@ import argparse
 import re
 import sys
 import time
-from typing import Any, Dict
+from typing import Any, Dict, Iterable, Iterator
 
 from trainhall.client import Client, Job
 from trainhall.errors import TrainhallError
@@ -102,12 +102,22 @@ def logs(chosen: argparse.Namespace) -> int:
     job = Client().job(chosen.job)
     several = len(job.data.get("workers") or []) > 1 and not chosen.worker
     try:
-        for line in job.log_lines(follow=chosen.follow, worker=chosen.worker):
+        for line in _by_attempt(job.log_lines(follow=chosen.follow, worker=chosen.worker)):
             if pattern is None or pattern.search(line["text"]):
                 _print_line(line, chosen.json, several)
     except KeyboardInterrupt:
         return detach(job)
     return 0
+
+
+def _by_attempt(lines: Iterable[Dict[str, Any]]) -> Iterator[Dict[str, Any]]:
+    """The same lines; where another attempt begins, a word on standard error says so."""
+    attempt = 1
+    for line in lines:
+        if line.get("attempt", attempt) != attempt:
+            attempt = line["attempt"]
+            print("trainhall: attempt {}".format(attempt), file=sys.stderr, flush=True)
+        yield line
 
 
 def follow(job: Job, *, as_json: bool) -> int:
@@ -120,7 +130,7 @@ def follow(job: Job, *, as_json: bool) -> int:
                 said = job.status
                 _say(job)
         several = len(job.data.get("workers") or []) > 1
-        for line in job.log_lines(follow=True):
+        for line in _by_attempt(job.log_lines(follow=True)):
             _print_line(line, as_json, several)
     except KeyboardInterrupt:
         return detach(job)
