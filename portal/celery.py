@@ -37,8 +37,8 @@ app.conf.update(
     task_publish_retry=False,  # a request never waits for the broker; the scan finds the work
     beat_schedule_filename=os.path.join(os.environ.get("TRAINHALL_DATA_DIR", "var"), "beat-schedule"),
     beat_schedule={
-        "dispatch what waits": {"task": "jobs.tasks.dispatch_waiting", "schedule": 10.0},
-        "repair what a crash left": {"task": "jobs.tasks.reconcile_attempts", "schedule": 10.0},
+        "dispatch what waits": {"task": "jobs.tasks.dispatch_waiting", "schedule": 5.0},
+        "repair what a crash left": {"task": "jobs.tasks.reconcile_attempts", "schedule": 5.0},
         "fetch code from git": {"task": "jobs.tasks.fetch_waiting_code", "schedule": 15.0},
         "seal points": {"task": "metrics.tasks.seal_points", "schedule": 5.0},
         "forget dead batches": {"task": "metrics.tasks.forget_dead_batches", "schedule": 1800.0},

@@ -83,11 +83,12 @@ class Lane(threading.Thread):
         hall.plant(point)
         job = hall.submit_surely(COMMAND)
         self.jobs.append(job)
-        until(lambda: hall.was_hit(point), seconds=PATIENCE, what=f"{job} comes to {point}")
+        until(lambda: hall.was_hit(point), seconds=3 * PATIENCE, what=f"{job} comes to {point}")
         self.killed += 1
         if self.process != CHILD:  # the worker forks a new child by itself
             hall.until_back(self.process)
-        hall.until_over(job, seconds=PATIENCE)
+        # the other two lanes kill meanwhile: each may cost the job the patience of its own
+        hall.until_over(job, seconds=3 * PATIENCE)
         if self.process != CHILD:
             time.sleep(max(0.0, began + STEADY - time.monotonic()))
 
