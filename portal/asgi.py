@@ -11,10 +11,10 @@ pages = get_asgi_application()  # before anything that needs the models
 
 from channels.auth import AuthMiddlewareStack  # noqa: E402
 from channels.routing import ProtocolTypeRouter, URLRouter  # noqa: E402
-from metrics.live import hub  # noqa: E402
-from metrics.routing import websocket_urlpatterns  # noqa: E402
 
 from metrics.ingest_asgi import IngestDoor  # noqa: E402
+from metrics.live import hub  # noqa: E402
+from metrics.routing import websocket_urlpatterns  # noqa: E402
 from portal.lifespan import Lifespan  # noqa: E402
 from portal.origin import OnlyOurOrigin  # noqa: E402
 
