@@ -15,7 +15,7 @@ from tests.portal.running import CHECKOUT, until
 pytestmark = pytest.mark.chaos
 
 ROUNDS = 3
-STEADY = 11.0  # seconds between two kills of one process: the supervisor then starts it again after one second
+STEADY = 10.5  # seconds that a process lives before it is killed again: the supervisor then starts it after one second
 COMMAND = 'test "$CANARY" && sleep 0.3 && echo done'
 
 # in the order of a journey (RELIABILITY 3, S1 to S18): which process the point is met in
@@ -79,18 +79,17 @@ class Lane(threading.Thread):
 
     def kill_at(self, point: str) -> None:
         hall = self.hall
-        began = time.monotonic()
         hall.plant(point)
         job = hall.submit_surely(COMMAND)
         self.jobs.append(job)
-        until(lambda: hall.was_hit(point), seconds=3 * PATIENCE, what=f"{job} comes to {point}")
+        until(lambda: hall.was_hit(point), seconds=PATIENCE, what=f"{job} comes to {point}")
         self.killed += 1
         if self.process != CHILD:  # the worker forks a new child by itself
             hall.until_back(self.process)
-        # the other two lanes kill meanwhile: each may cost the job the patience of its own
-        hall.until_over(job, seconds=3 * PATIENCE)
+        back = time.monotonic()
+        hall.until_over(job, seconds=PATIENCE)
         if self.process != CHILD:
-            time.sleep(max(0.0, began + STEADY - time.monotonic()))
+            time.sleep(max(0.0, back + STEADY - time.monotonic()))
 
 
 def test_a_killed_process_loses_and_doubles_nothing(hall: Hall) -> None:
