@@ -1,7 +1,8 @@
 """The one place that changes Job.status.
 
 Every write to a job is a compare-and-set on its version, in one transaction with its JobEvent and the ledger. Who loses looks
-at the job again instead of insisting.
+at the job again instead of insisting. Who writes an attempt and its job writes the attempt first: launch and stop hold it, and
+two orders would be a deadlock.
 """
 
 from __future__ import annotations
@@ -135,9 +136,10 @@ def admit(job: Job, nodes: Sequence[str]) -> Attempt | None:
 def mark_running(job: Job, attempt: Attempt, *, reason: str = "") -> bool:
     now = timezone.now()
     with transaction.atomic():
-        if not move(job, JobStatus.RUNNING, reason=reason, started_at=job.started_at or now):
-            return False
         Attempt.objects.filter(pk=attempt.pk, started_at=None).update(started_at=now)
+        if not move(job, JobStatus.RUNNING, reason=reason, started_at=job.started_at or now):
+            transaction.set_rollback(True)
+            return False
     return True
 
 
@@ -161,25 +163,29 @@ def request_cancel(job: Job, *, actor: User, note: str = "", at_once: bool = Fal
                 finished_at=now,
                 **fields,
             )
+        _mark_to_stop(job, Reason.STOPPED)
         if not write(job, **fields):
+            transaction.set_rollback(True)
             return False
-        Attempt.objects.filter(job=job, number=job.attempt_number, ended_at=None, stop_code="").update(
-            stop_code=Reason.STOPPED
-        )
         record(job, kind="intent", code=Reason.STOPPED, reason=text, actor=actor.username)
     return True
+
+
+def _mark_to_stop(job: Job, code: Reason) -> None:
+    """The attempt that runs is to end, and why; the first reason stays."""
+    running = Attempt.objects.filter(job=job, number=job.attempt_number, ended_at=None, stop_code="")
+    running.update(stop_code=code)
 
 
 def hold(job: Job, *, actor: User) -> bool:
     """Keep a job from starting; a running one is stopped and waits as queued and held."""
     with transaction.atomic():
+        _mark_to_stop(job, Reason.HELD)
         if not write(job, held_by=actor):
+            transaction.set_rollback(True)
             return False
         text = f"Held by {actor.username}."
         record(job, kind="intent", code=Reason.HELD, reason=text, actor=actor.username)
-        Attempt.objects.filter(job=job, number=job.attempt_number, ended_at=None, stop_code="").update(
-            stop_code=Reason.HELD
-        )
         if job.status == JobStatus.QUEUED:
             explain(job, Reason.HELD, f"Held by {actor.username}: release it to let it start.")
     return True
