@@ -47,7 +47,6 @@ INSTALLED_APPS = [
     "knox",
     "drf_spectacular",
     "drf_spectacular_sidecar",
-    "django_filters",
     "channels",
     "portal",
     "metrics",
@@ -118,14 +117,6 @@ DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 # redis://host:port/db or unix:///path/to/socket
 REDIS_URL = env_secret("REDIS_URL")
 CELERY_BROKER_URL = REDIS_URL.replace("unix://", "redis+socket://", 1)
-
-CHANNEL_LAYERS = {
-    "default": {
-        # the pub/sub layer: the core one closes idle sockets with redis-py 8 (socket_timeout equals its brpop timeout)
-        "BACKEND": "channels_redis.pubsub.RedisPubSubChannelLayer",
-        "CONFIG": {"hosts": [REDIS_URL]},
-    }
-}
 
 STORAGES = {
     "default": {
