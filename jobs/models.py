@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+import uuid
 
 from django.conf import settings
 from django.db import models
@@ -42,8 +43,15 @@ class Runtime(models.Model):
     launchers = models.JSONField(default=list, help_text=_("Launch styles it allows, the default first."))
     defaults = models.JSONField(default=dict, help_text=_("What a job document gets where it says nothing."))
     locked = models.JSONField(default=list, help_text=_("Dotted fields of the document that jobs may not set."))
-    metric_rules = models.JSONField(default=list)
-    is_active = models.BooleanField(default=True)
+    metric_rules = models.JSONField(
+        default=list, help_text=_("RE2 patterns with named groups; each number they find in a line is a metric.")
+    )
+    is_active = models.BooleanField(default=True, help_text=_("Offered for new jobs."))
+    deprecation = models.CharField(
+        max_length=300, blank=True, help_text=_("What to use instead, shown to who still chooses it.")
+    )
+    version = models.PositiveIntegerField(default=1, help_text=_("Raised by every edit; a job keeps the one it got."))
+    updated_by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.PROTECT, related_name="+")
     updated_at = models.DateTimeField(auto_now=True)
 
     class Meta:
@@ -55,6 +63,7 @@ class Runtime(models.Model):
     def snapshot(self) -> dict[str, object]:
         return {
             "slug": self.slug,
+            "version": self.version,
             "title": self.title,
             "image": self.image,
             "launchers": self.launchers,
@@ -123,6 +132,9 @@ class Job(models.Model):
     spec = models.JSONField(help_text=_("The parsed form: spec.JobSpec with all defaults."))
     idempotency_key = models.CharField(max_length=100, null=True, blank=True)
     idempotency_digest = models.CharField(max_length=64, blank=True)
+    parent = models.ForeignKey(
+        "self", null=True, on_delete=models.SET_NULL, related_name="clones", help_text=_("The job it is a clone of.")
+    )
     origin = models.CharField(max_length=10, default="api", help_text=_("page, api, cli, kubectl."))
 
     status = models.CharField(max_length=10, default=JobStatus.QUEUED, choices=list(STATUS_LABELS.items()))
@@ -156,6 +168,8 @@ class Job(models.Model):
     cancel_note = models.CharField(max_length=500, blank=True)
     stop_now_at = models.DateTimeField(null=True)
     held_by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.PROTECT, related_name="+")
+    warned_at = models.DateTimeField(null=True, help_text=_("When nine tenths of its time limit were over."))
+    cleaned_at = models.DateTimeField(null=True, help_text=_("When its files were removed, a while after its end."))
 
     created_at = models.DateTimeField(default=timezone.now)
     queued_at = models.DateTimeField(default=timezone.now, help_text=_("Start of the present wait."))
@@ -254,6 +268,7 @@ class Attempt(models.Model):
     reason_code = models.CharField(max_length=40, blank=True)
     reason = models.TextField(blank=True)
     exit_code = models.IntegerField(null=True)
+    cause = models.JSONField(default=dict, help_text=_("explain.Cause of a failure: kind, owner, evidence, next step."))
     ended_at = models.DateTimeField(null=True, help_text=_("When its pods were gone; its token dies 15 min later."))
     deleted_at = models.DateTimeField(null=True, help_text=_("When its objects were seen gone from the cluster."))
 
@@ -350,3 +365,71 @@ class LogBlock(models.Model):
 
     def __str__(self) -> str:
         return f"{self.job_id} {self.first_seq}-{self.last_seq}"
+
+
+class LogChunk(models.Model):
+    """Sealed lines of a job in the storage: consecutive seqs of all its workers. Blocks go once a chunk has them."""
+
+    job = models.ForeignKey(Job, on_delete=models.CASCADE, related_name="log_chunks")
+    first_seq = models.PositiveBigIntegerField()
+    last_seq = models.PositiveBigIntegerField()
+    writers = models.JSONField(help_text=_('Whose lines it has: [[attempt, "worker-0"], …].'))
+    size = models.PositiveBigIntegerField(help_text=_("Bytes of text before compression."))
+    storage_name = models.CharField(max_length=200)
+    sealed_at = models.DateTimeField(default=timezone.now)
+
+    class Meta:
+        ordering = ("job", "first_seq")
+        constraints = [models.UniqueConstraint(fields=("job", "first_seq"), name="log_chunk_once")]
+
+    def __str__(self) -> str:
+        return f"{self.job_id} {self.first_seq}-{self.last_seq}"
+
+
+class Draft(models.Model):
+    """A form not yet sent, kept for its writer. Never holds a secret's value."""
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    owner = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="drafts")
+    values = models.JSONField(help_text=_("The fields of the form as typed."))
+    created_at = models.DateTimeField(auto_now_add=True)
+    updated_at = models.DateTimeField(auto_now=True)
+
+    class Meta:
+        ordering = ("-updated_at",)
+
+    def __str__(self) -> str:
+        return f"draft {self.pk}"
+
+
+class SavedView(models.Model):
+    """A filter of the job list with a name: for one person, or shared in a namespace."""
+
+    owner = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="saved_views")
+    namespace = models.ForeignKey(
+        Namespace, null=True, on_delete=models.CASCADE, related_name="saved_views", help_text=_("Shared with it.")
+    )
+    name = models.CharField(max_length=60)
+    query = models.CharField(max_length=1000, help_text=_("Query string of the list, columns included."))
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        ordering = ("name",)
+        constraints = [models.UniqueConstraint(fields=("owner", "name"), name="one_saved_view_per_name")]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class JobPin(models.Model):
+    """A job a person keeps on top."""
+
+    job = models.ForeignKey(Job, on_delete=models.CASCADE, related_name="pins")
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="pins")
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=("job", "user"), name="pinned_once")]
+
+    def __str__(self) -> str:
+        return f"{self.user_id} {self.job_id}"

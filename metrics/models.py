@@ -5,10 +5,12 @@ Nobody but `ingest` writes batches and nobody but `store` reads them. Layout and
 
 from __future__ import annotations
 
+from django.conf import settings
 from django.db import models
 from django.db.models import Q
 from django.utils.translation import gettext_lazy as _
 
+from accounts.models import Namespace
 from jobs.models import Job
 
 NAME_LENGTH = 200  # characters of a key or a group
@@ -75,6 +77,9 @@ class MetricKey(models.Model):
 
     job = models.ForeignKey(Job, on_delete=models.CASCADE, related_name="+", db_constraint=False, db_index=False)
     key = models.CharField(max_length=NAME_LENGTH)
+    source = models.CharField(
+        max_length=20, db_default="sdk", help_text=_("The door it came by first: sdk, tensorboard, stdout …")
+    )
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=("job", "key"), name="metric_key_once")]
@@ -106,3 +111,20 @@ class Distribution(models.Model):
 
     def __str__(self) -> str:
         return f"{self.job_id} {self.key} {self.step}"
+
+
+class ChartLayout(models.Model):
+    """Pinned charts and their order, for all of a namespace or, with a person, only for them."""
+
+    namespace = models.ForeignKey(Namespace, on_delete=models.CASCADE, related_name="+")
+    owner = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.CASCADE, related_name="+")
+    layout = models.JSONField(help_text=_('{"pins": [key, …], "hidden": [key, …]}'))
+    updated_at = models.DateTimeField(auto_now=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=("namespace", "owner"), name="one_layout", nulls_distinct=False),
+        ]
+
+    def __str__(self) -> str:
+        return f"layout of {self.namespace_id}"

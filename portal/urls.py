@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from django.contrib.auth.decorators import login_not_required
 from django.urls import include, path
+from django.views.i18n import JavaScriptCatalog
 from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerView
 
 from accounts.urls import api_urls as accounts_api_urls
@@ -20,6 +22,7 @@ urlpatterns = [
     path("", include("metrics.urls")),
     path("api/v1/schema/", SpectacularAPIView.as_view(), name="schema"),
     path("api/v1/docs/", SpectacularSwaggerView.as_view(url_name="schema"), name="api-docs"),
+    path("words.js", login_not_required(JavaScriptCatalog.as_view()), name="words"),
     path("status/", views.status, name="status"),
     path("healthz", views.healthz, name="healthz"),
     path("readyz", views.readyz, name="readyz"),

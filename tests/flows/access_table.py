@@ -82,6 +82,7 @@ ROUTES: dict[str, dict[str, Rule]] = {
     "/jobs/<job_id>/charts/": {"GET": VIEW},
     "/api/v1/schema/": {"GET": SIGNED_IN},
     "/api/v1/docs/": {"GET": SIGNED_IN},
+    "/words.js": {"GET": EVERYONE},  # translations of the scripts' words
     "/status/": {"GET": EVERYONE},
     "/healthz": {"GET": EVERYONE},
     "/readyz": {"GET": EVERYONE},

@@ -1,0 +1,100 @@
+"""The pages of one job: each tab asks for what it shows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_GET
+
+from accounts.access import may
+from accounts.roles import Verb
+from jobs.archives import text_files
+from jobs.documents import job_document
+from jobs.logs import last_lines, worker_of
+from jobs.outlook import why_waiting
+from jobs.preview import manifests_of
+from jobs.scope import person, visible_job
+from jobs.states import JobStatus
+from jobs.timeline import phases
+from jobs.yaml_text import to_yaml
+
+LINES_AT_FIRST = 2000
+
+
+def _job_page(request: HttpRequest, job_id: str, template: str, **more: Any) -> HttpResponse:
+    job = visible_job(request, job_id)
+    user = person(request)
+    own = job.owner_id == user.pk
+    document = job_document(job)
+    return render(
+        request,
+        template,
+        {
+            "job": document,
+            "record": job,
+            "phases": phases(job),
+            "may_change": may(user, Verb.CHANGE_OWN, job.namespace, owns=own),
+            "may_clone": may(user, Verb.SUBMIT, job.namespace),
+            **{name: make(job) for name, make in more.items()},
+        },
+    )
+
+
+@require_GET
+def job_detail(request: HttpRequest, job_id: str) -> HttpResponse:
+    return _job_page(
+        request,
+        job_id,
+        "jobs/detail.html",
+        tab=lambda _job: "overview",
+        lines=lambda job: last_lines(job.pk, count=20),
+        wait=lambda job: why_waiting(job) if job.status == JobStatus.QUEUED else None,
+    )
+
+
+@require_GET
+def job_logs(request: HttpRequest, job_id: str) -> HttpResponse:
+    worker = request.GET.get("worker", "")
+    if worker:
+        try:
+            worker = "{}-{}".format(*worker_of(worker))
+        except ValueError as error:
+            raise Http404 from error
+    return _job_page(
+        request,
+        job_id,
+        "jobs/logs.html",
+        tab=lambda _job: "logs",
+        worker=lambda _job: worker,
+        lines=lambda job: last_lines(job.pk, count=LINES_AT_FIRST, worker=worker or None),
+    )
+
+
+@require_GET
+def job_workers(request: HttpRequest, job_id: str) -> HttpResponse:
+    return _job_page(request, job_id, "jobs/workers.html", tab=lambda _job: "workers")
+
+
+@require_GET
+def job_events(request: HttpRequest, job_id: str) -> HttpResponse:
+    return _job_page(
+        request,
+        job_id,
+        "jobs/events.html",
+        tab=lambda _job: "events",
+        events=lambda job: list(job.events.order_by("-at", "-id")[:500]),
+    )
+
+
+@require_GET
+def job_spec(request: HttpRequest, job_id: str) -> HttpResponse:
+    return _job_page(
+        request,
+        job_id,
+        "jobs/spec.html",
+        tab=lambda _job: "spec",
+        manifest=lambda job: to_yaml(manifests_of(job)),
+        files=lambda job: text_files(job.code) if job.code else [],
+    )

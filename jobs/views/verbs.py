@@ -1,0 +1,45 @@
+"""What the buttons of a job do; each is one verb of `submission`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_POST
+
+from jobs import submission
+from jobs.exceptions import JobError, NotAllowed
+from jobs.scope import person, visible_job
+
+
+@require_POST
+def job_stop(request: HttpRequest, job_id: str) -> HttpResponse:
+    return _change(request, job_id, submission.cancel, note=request.POST.get("reason", ""))
+
+
+@require_POST
+def job_stop_now(request: HttpRequest, job_id: str) -> HttpResponse:
+    return _change(request, job_id, submission.cancel, note=request.POST.get("reason", ""), at_once=True)
+
+
+@require_POST
+def job_hold(request: HttpRequest, job_id: str) -> HttpResponse:
+    return _change(request, job_id, submission.hold)
+
+
+@require_POST
+def job_release(request: HttpRequest, job_id: str) -> HttpResponse:
+    return _change(request, job_id, submission.release)
+
+
+def _change(request: HttpRequest, job_id: str, verb: Any, **wish: Any) -> HttpResponse:
+    job = visible_job(request, job_id)
+    try:
+        verb(job, user=person(request), request=request, **wish)
+    except NotAllowed as error:
+        return render(request, "403.html", {"reason": error.message}, status=403)
+    except JobError as error:
+        messages.error(request, error.message)
+    return redirect("jobs:detail", job_id)
