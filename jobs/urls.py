@@ -8,6 +8,7 @@ from jobs import downloads
 from jobs.api import catalogue, logs, verbs
 from jobs.api import jobs as api
 from jobs.views import job, listing, new
+from jobs.views import logs as log_pages
 from jobs.views import verbs as buttons
 
 app_name = "jobs"
@@ -18,7 +19,7 @@ urlpatterns = [
     path("jobs/preview/", new.job_preview, name="manifest-preview"),
     path("jobs/sample/", new.job_sample, name="sample"),
     path("jobs/<str:job_id>/", job.job_detail, name="detail"),
-    path("jobs/<str:job_id>/logs/", job.job_logs, name="logs"),
+    path("jobs/<str:job_id>/logs/", log_pages.job_logs, name="logs"),
     path("jobs/<str:job_id>/workers/", job.job_workers, name="workers"),
     path("jobs/<str:job_id>/events/", job.job_events, name="events"),
     path("jobs/<str:job_id>/spec/", job.job_spec, name="spec"),

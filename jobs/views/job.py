@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.http import Http404, HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_GET
 
@@ -12,7 +12,7 @@ from accounts.access import may
 from accounts.roles import Verb
 from jobs.archives import text_files
 from jobs.documents import job_document
-from jobs.logs import last_lines, worker_of
+from jobs.logs import last_lines
 from jobs.outlook import why_waiting
 from jobs.preview import manifests_of
 from jobs.scope import person, visible_job
@@ -20,10 +20,9 @@ from jobs.states import JobStatus
 from jobs.timeline import phases
 from jobs.yaml_text import to_yaml
 
-LINES_AT_FIRST = 2000
 
-
-def _job_page(request: HttpRequest, job_id: str, template: str, **more: Any) -> HttpResponse:
+def job_page(request: HttpRequest, job_id: str, template: str, **more: Any) -> HttpResponse:
+    """A tab of a job's page in its frame; each of `more` is made from the job."""
     job = visible_job(request, job_id)
     user = person(request)
     own = job.owner_id == user.pk
@@ -44,7 +43,7 @@ def _job_page(request: HttpRequest, job_id: str, template: str, **more: Any) -> 
 
 @require_GET
 def job_detail(request: HttpRequest, job_id: str) -> HttpResponse:
-    return _job_page(
+    return job_page(
         request,
         job_id,
         "jobs/detail.html",
@@ -55,31 +54,13 @@ def job_detail(request: HttpRequest, job_id: str) -> HttpResponse:
 
 
 @require_GET
-def job_logs(request: HttpRequest, job_id: str) -> HttpResponse:
-    worker = request.GET.get("worker", "")
-    if worker:
-        try:
-            worker = "{}-{}".format(*worker_of(worker))
-        except ValueError as error:
-            raise Http404 from error
-    return _job_page(
-        request,
-        job_id,
-        "jobs/logs.html",
-        tab=lambda _job: "logs",
-        worker=lambda _job: worker,
-        lines=lambda job: last_lines(job.pk, count=LINES_AT_FIRST, worker=worker or None),
-    )
-
-
-@require_GET
 def job_workers(request: HttpRequest, job_id: str) -> HttpResponse:
-    return _job_page(request, job_id, "jobs/workers.html", tab=lambda _job: "workers")
+    return job_page(request, job_id, "jobs/workers.html", tab=lambda _job: "workers")
 
 
 @require_GET
 def job_events(request: HttpRequest, job_id: str) -> HttpResponse:
-    return _job_page(
+    return job_page(
         request,
         job_id,
         "jobs/events.html",
@@ -90,7 +71,7 @@ def job_events(request: HttpRequest, job_id: str) -> HttpResponse:
 
 @require_GET
 def job_spec(request: HttpRequest, job_id: str) -> HttpResponse:
-    return _job_page(
+    return job_page(
         request,
         job_id,
         "jobs/spec.html",
