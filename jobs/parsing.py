@@ -128,10 +128,14 @@ class _Reader(FieldReader):
         return self.runtimes.get(name)
 
     def refuse_locked(self, data: Mapping[str, Any], runtime: Mapping[str, Any] | None) -> None:
-        for dotted in (runtime or {}).get("locked", ()):
-            asked, fixed = _dig(data, dotted), _dig((runtime or {}).get("defaults", {}), dotted)
+        runtime = runtime or {}
+        launchers = runtime.get("launchers") or ["plain"]
+        given = {"image": runtime.get("image"), "launcher": launchers[0], **runtime.get("defaults", {})}
+        for dotted in runtime.get("locked", ()):
+            asked, fixed = _dig(data, dotted), _dig(given, dotted)
             if asked is not None and asked != fixed:
-                self.wrong(dotted, f"is locked by the runtime to {fixed!r}; leave it out")
+                to = f" to {fixed!r}" if fixed is not None else ""
+                self.wrong(dotted, f"is locked by the runtime{to}; leave it out")
 
     def command(self, data: Mapping[str, Any], parameters: Mapping[str, object]) -> str:
         value = data.get("command")

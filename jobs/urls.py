@@ -5,10 +5,11 @@ from __future__ import annotations
 from django.urls import path
 
 from jobs import downloads
-from jobs.api import catalogue, logs, verbs
+from jobs.api import catalogue, logs, runtimes, verbs
 from jobs.api import jobs as api
 from jobs.views import job, listing, new
 from jobs.views import logs as log_pages
+from jobs.views import runtimes as admin_runtimes
 from jobs.views import verbs as buttons
 
 app_name = "jobs"
@@ -27,6 +28,9 @@ urlpatterns = [
     path("jobs/<str:job_id>/stop-now/", buttons.job_stop_now, name="stop-now"),
     path("jobs/<str:job_id>/hold/", buttons.job_hold, name="hold"),
     path("jobs/<str:job_id>/release/", buttons.job_release, name="release"),
+    path("admin/runtimes/", admin_runtimes.runtime_list, name="runtimes"),
+    path("admin/runtimes/new/", admin_runtimes.runtime_new, name="runtime-new"),
+    path("admin/runtimes/<str:slug>/", admin_runtimes.runtime_edit, name="runtime"),
     path("code/<sha256>/", downloads.code, name="code"),
 ]
 
@@ -42,6 +46,7 @@ api_urls = [
     path("jobs/<str:job_id>/logs/", logs.JobLogsView.as_view(), name="job-logs"),
     path("forecast/", catalogue.ForecastView.as_view(), name="forecast"),
     path("uploads/", catalogue.UploadsView.as_view(), name="uploads"),
-    path("runtimes/", catalogue.RuntimesView.as_view(), name="runtimes"),
+    path("runtimes/", runtimes.RuntimesView.as_view(), name="runtimes"),
+    path("runtimes/<str:slug>/", runtimes.RuntimeView.as_view(), name="runtime"),
     path("clusters/", catalogue.ClustersView.as_view(), name="clusters"),
 ]

@@ -1,4 +1,4 @@
-"""REST of what a job is made from: runtimes, places, uploads, and the forecast."""
+"""REST of what a job is made from: places, uploads, and the forecast."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from jobs.api.jobs import ANY_OBJECT
 from jobs.bodies import DOCUMENT_PARSERS, document_in
 from jobs.exceptions import UploadError
 from jobs.forecast import Forecast
-from jobs.models import Cluster, Runtime
+from jobs.models import Cluster
 from jobs.outlook import cluster_document, look_ahead
 from jobs.scope import person
 
@@ -61,20 +61,6 @@ class UploadsView(APIView):
         archive = archives.from_uploads(zip(names, files, strict=True), user=person(request))
         audit.record(person(request), "code.upload", target=archive.pk, request=request)
         return Response({"sha256": archive.sha256, "files": archive.file_count, "size": archive.size}, status=201)
-
-
-class RuntimesView(APIView):
-    @extend_schema(operation_id="runtimes_list", responses={200: ANY_OBJECT})
-    def get(self, request: Request) -> Response:
-        """The templates jobs are made from."""
-        return Response(
-            {
-                "results": [
-                    {**runtime.snapshot(), "description": runtime.description}
-                    for runtime in Runtime.objects.filter(is_active=True)
-                ]
-            }
-        )
 
 
 class ClustersView(APIView):

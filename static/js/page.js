@@ -17,4 +17,5 @@ if (document.querySelector("[data-job]")) import("./job.js").then((job) => job.s
 if (document.querySelector("[data-job-list], [data-job]")) import("./clusters.js").then((clusters) => clusters.start());
 if (document.querySelector("[data-log]")) import("./logs.js").then((logs) => logs.start());
 if (document.querySelector("[data-charts]")) import("./charts.js").then((charts) => charts.start());
+if (document.querySelector("[data-runtime]")) import("./runtime.js").then((runtime) => runtime.start());
 if (kind === "new" || document.querySelector("[data-new-job]")) import("./form.js").then((form) => form.start());

@@ -31,6 +31,7 @@ VIEW = _rule("viewer member owner lead auditor admin", hides=True)
 SUBMIT = _rule("member owner lead admin", asks=True)
 CHANGE = _rule("owner lead admin", hides=True)  # a job of somebody else needs the lead
 OWNER_ONLY = _rule("owner", hides=True)  # a thing that belongs to one person, such as a token
+ADMIN = _rule("admin")
 AUDIT = _rule("lead auditor admin")
 SIGNED_URL = _rule("", hides=True)  # the signature in the URL counts, not the person: without it nothing is there
 ATTEMPT_TOKEN = _rule("")  # the token of the attempt counts, not the person
@@ -64,6 +65,9 @@ ROUTES: dict[str, dict[str, Rule]] = {
     "/jobs/<job_id>/stop-now/": {"POST": CHANGE},
     "/jobs/<job_id>/hold/": {"POST": CHANGE},
     "/jobs/<job_id>/release/": {"POST": CHANGE},
+    "/admin/runtimes/": {"GET": ADMIN},
+    "/admin/runtimes/new/": {"GET": ADMIN, "POST": ADMIN},
+    "/admin/runtimes/<slug>/": {"GET": ADMIN, "POST": ADMIN},
     "/code/<sha256>/": {"GET": SIGNED_URL},
     "/api/v1/jobs/": {"GET": SIGNED_IN, "POST": SUBMIT},
     "/api/v1/jobs/<job_id>/": {"GET": VIEW},
@@ -76,7 +80,8 @@ ROUTES: dict[str, dict[str, Rule]] = {
     "/api/v1/jobs/<job_id>/logs/": {"GET": VIEW},
     "/api/v1/forecast/": {"POST": SUBMIT},
     "/api/v1/uploads/": {"POST": SIGNED_IN},  # a content-addressed archive that only its uploaders may name
-    "/api/v1/runtimes/": {"GET": SIGNED_IN},
+    "/api/v1/runtimes/": {"GET": SIGNED_IN, "POST": ADMIN},
+    "/api/v1/runtimes/<slug>/": {"GET": SIGNED_IN, "PATCH": ADMIN},
     "/api/v1/clusters/": {"GET": SIGNED_IN},
     "/api/v1/jobs/<job_id>/series/": {"GET": VIEW},
     "/jobs/<job_id>/charts/": {"GET": VIEW},

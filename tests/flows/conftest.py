@@ -12,7 +12,8 @@ from accounts import tokens
 from accounts.models import ApiToken, Membership, Namespace, User
 from accounts.people import ensure_person
 from accounts.roles import Role, SiteRole
-from jobs.models import Job
+from jobs.models import Job, Runtime
+from portal import seed
 from tests.factories import make_job
 
 
@@ -31,7 +32,7 @@ class Stage:
         return client
 
     def real(self) -> dict[str, str]:
-        return {"job_id": self.job.pk, "name": "vision", "key": self.token.token_key, "sha256": "0" * 64}
+        return {"job_id": self.job.pk, "name": "vision", "key": self.token.token_key, "sha256": "0" * 64, "slug": "shell"}
 
     def state(self) -> tuple[Any, ...]:
         """What nobody may change who may not."""
@@ -40,6 +41,7 @@ class Stage:
             list(ApiToken.objects.order_by("pk").values_list("pk", flat=True)),
             list(Membership.objects.order_by("pk").values_list("pk", "role")),
             list(Namespace.objects.order_by("pk").values_list("pk", "gpu_limit")),
+            list(Runtime.objects.order_by("pk").values_list("pk", "version")),
             list(User.objects.order_by("pk").values_list("pk", "site_role", "is_active", "password")),
         )
 
@@ -58,5 +60,6 @@ def stage(vision: Namespace, alice: User, bob: User, carol: User, dave: User, ad
         "auditor": ensure_person("erin", site_role=SiteRole.AUDITOR),
         "admin": admin,
     }
+    seed.ensure_runtime("shell")
     token, _text = tokens.issue(alice, name="laptop", scope="read", days=30)
     return Stage(people=people, job=make_job(alice, vision), token=token)

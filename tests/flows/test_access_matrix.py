@@ -32,7 +32,7 @@ IDENTITY_HEADERS = {
 }
 
 
-MADE_UP = {"job_id": "zzzzzzzzzz", "name": "no-such", "key": "th_000000000000", "sha256": "f" * 64}
+MADE_UP = {"job_id": "zzzzzzzzzz", "name": "no-such", "key": "th_000000000000", "sha256": "f" * 64, "slug": "no-such"}
 DOCUMENT = {"namespace": "vision", "runtime": "shell", "command": "echo hello"}
 FORM = {**DOCUMENT, "name": "hello", "idempotency_key": "once", "workers": "1", "gpus": "0"}
 # What a route is sent; everything else gets an empty JSON object.
@@ -59,7 +59,7 @@ READ_NO_QUERY = {
     "/sdk/<name>",
 }
 TELLS_WHAT_IS_DOWN = {"/readyz"}  # 503 is its answer, where no worker runs as in these tests
-FORMS = re.compile(r"^/(me|jobs)/")
+FORMS = re.compile(r"^/(me|jobs|admin)/")
 
 
 @contextmanager
