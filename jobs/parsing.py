@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import difflib
 import re
-import shlex
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from jobs.cluster.quantities import parse_cpu, parse_memory
 from jobs.fields import CONTROL, FieldReader
+from jobs.quoting import fill_in, places
 from jobs.reading import Document
 from jobs.spec import CodeSource, JobSpec, Resources, SecretRef, Volume
 
@@ -37,7 +38,6 @@ FIELDS = [
 RESOURCE_FIELDS = ["workers", "gpus", "gpu_type", "cpus", "memory", "shm"]
 ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,199}")
 PARAMETER_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,99}")
-PLACEHOLDER = re.compile(r"\{\{\s*([^{}]*?)\s*\}\}")
 RESERVED_ENV = ("TRAINHALL_", "JOB_COMPLETION_INDEX")
 MAX_TIME_LIMIT = 30 * 86400
 MAX_GRACE = 300
@@ -54,15 +54,6 @@ class Parsed:
 def parse_job(document: Document, *, runtimes: Mapping[str, Mapping[str, Any]], priorities: Collection[str]) -> Parsed:
     """Check a document and fill in its runtime's defaults. Raise SpecError naming every wrong field."""
     return _Reader(document, runtimes, priorities).read()
-
-
-def fill_in(command: str, parameters: Mapping[str, object]) -> str:
-    """The command with each {{parameter}} replaced by its value, quoted for the shell."""
-
-    def value_of(match: re.Match[str]) -> str:
-        return shlex.quote(str(parameters[match.group(1)]))
-
-    return PLACEHOLDER.sub(value_of, command)
 
 
 def argv_of(command: str, parameters: Mapping[str, object]) -> list[str]:
@@ -144,10 +135,17 @@ class _Reader(FieldReader):
             return ""
         if len(value) > 65536 or "\x00" in value or any("\ud800" <= char <= "\udfff" for char in value):
             self.wrong("command", "is longer than 64 Ki characters or holds a NUL or half a character")
-        for name in PLACEHOLDER.findall(value):
-            if name not in parameters:
+        for place in places(value):
+            if place.trouble:
+                fix = f"set a variable before it, X={{{{{place.name}}}}}, and use that"
+                self.wrong(
+                    "command", f"the parameter {place.name!r} stands {place.trouble}, where no value is safe; {fix}"
+                )
+            elif place.name not in parameters:
+                near = difflib.get_close_matches(place.name, list(parameters), n=1, cutoff=0.5)
                 have = f"there are {', '.join(sorted(parameters))}" if parameters else "none is given"
-                self.wrong("command", f"uses the parameter {name!r}, which `parameters` does not have; {have}")
+                hint = f"did you mean {near[0]!r}?" if near else have
+                self.wrong("command", f"uses the parameter {place.name!r}, which `parameters` does not have; {hint}")
         return str(value)
 
     def code(self, value: Any) -> CodeSource:

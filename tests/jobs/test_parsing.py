@@ -9,7 +9,8 @@ import pytest
 
 from jobs.exceptions import SpecError
 from jobs.fields import parse_duration
-from jobs.parsing import argv_of, fill_in, parse_job
+from jobs.parsing import argv_of, parse_job
+from jobs.quoting import fill_in
 from jobs.reading import document_of, read_document
 from jobs.spec import SecretRef, spec_from_dict, spec_to_dict
 
