@@ -9,6 +9,7 @@ from typing import Any
 from django.conf import settings
 from django.urls import reverse
 
+from jobs.keeping import kept_until
 from jobs.models import Attempt, Job, JobFeed, Worker
 
 INTERESTING = ("train/loss", "loss", "acc", "score", "reward", "perplexity")
@@ -76,6 +77,7 @@ def job_document(job: Job) -> dict[str, Any]:
         "notes": job.notes,
         "cancel_requested_by": job.cancel_requested_by.username if job.cancel_requested_by else None,
         "stop_deadline": iso(latest.stop_deadline) if latest and not latest.ended_at else None,
+        "files": {"kept_until": iso(kept_until(job)), "removed_at": iso(job.cleaned_at)},
         "attempts": [_attempt(attempt) for attempt in attempts],
         "workers": [_worker(worker) for worker in latest.workers.all()] if latest else [],
         "log_seq": job.feed.log_seq,

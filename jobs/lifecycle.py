@@ -276,6 +276,18 @@ def _queue_again(job: Job, code: Reason, text: str, **fields: Any) -> bool:
     )
 
 
+def mark_cleaned(job: Job, *, days: int) -> bool:
+    """Its files are gone from the cluster; what the database has of it stays."""
+    with transaction.atomic():
+        if not write(job, cleaned_at=timezone.now()):
+            return False
+        kept = "a day" if days == 1 else f"{days} days"
+        record(
+            job, kind="cluster", reason=f"Its files were removed, {kept} after its end; logs, metrics and events stay."
+        )
+    return True
+
+
 def code_is_ready(job: Job, *, archive_id: str, label: str, at: datetime | None = None) -> bool:
     with transaction.atomic():
         if not write(job, code_id=archive_id, code_label=label, code_ready_at=at or timezone.now()):

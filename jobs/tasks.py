@@ -8,7 +8,7 @@ from celery import shared_task
 from django.db.models import Q
 from django.utils import timezone
 
-from jobs import code, dispatch
+from jobs import cleaning, code, dispatch
 from jobs.models import Attempt, Job
 from jobs.states import FINAL, JobStatus
 
@@ -47,3 +47,10 @@ def fetch_waiting_code() -> None:
     waiting = Job.objects.filter(code_ready_at=None, status=JobStatus.QUEUED).exclude(status__in=FINAL)
     for job_id in waiting.values_list("pk", flat=True)[:20]:
         code.fetch(job_id)
+
+
+@shared_task(soft_time_limit=600)
+def clean_up() -> None:
+    """Objects that an ended attempt left, then files past their keeping."""
+    cleaning.remove_left_objects()
+    cleaning.remove_old_files()

@@ -101,6 +101,13 @@ class Cluster(Protocol):
         Pods that live get SIGTERM and their grace first; the Job is listed, with a deletionTimestamp, until they are gone.
         """
 
+    def remove_files(self, job_id: str, attempts: Sequence[ObjectRef]) -> None:
+        """Remove what a job that is over left: its run's folder and the records of its attempts, whose names stay taken.
+
+        All its attempts, their objects gone. Safe to repeat. Raise ObjectDiffers, and remove nothing, where a name has
+        something that does not bear the UID.
+        """
+
     def observe(self) -> Observation:
         """List everything, in one consistent look."""
 

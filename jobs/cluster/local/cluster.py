@@ -10,14 +10,14 @@ import shutil
 import socket
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
 from jobs import faults
 from jobs.cluster import manifests
-from jobs.cluster.local import journal, logfile, orphans, processes, spawn, state
+from jobs.cluster.local import journal, logfile, orphans, processes, remains, spawn, state
 from jobs.cluster.local.devices import Devices, assign
 from jobs.cluster.local.facts import ObjectFacts, read_object
 from jobs.cluster.local.layout import (
@@ -253,6 +253,12 @@ class LocalCluster:
             pod.log.unlink(missing_ok=True)
             pod.log_index.unlink(missing_ok=True)
             self._positions.pop(pod.log, None)
+
+    def remove_files(self, job_id: str, attempts: Sequence[ObjectRef]) -> None:
+        try:
+            remains.remove(self.root, job_id=job_id, attempts=attempts)
+        except OSError as error:
+            raise ClusterUnavailable(f"The files of {job_id} could not be removed: {error.strerror}.") from error
 
     def stop_everything(self, grace: float = 4.0) -> int:
         """The portal shuts down: end every pod within min(its own grace, `grace`), as a disruption; return how many lived.

@@ -55,7 +55,7 @@ def _job_status(facts: ObjectFacts) -> Status:
 
 def _job_conditions(facts: ObjectFacts, pods: tuple[PodFacts, ...], *, over: bool) -> list[Status]:
     """The most final thing first, as a reader wants it."""
-    if over and all(pod.exited and pod.exited["code"] == 0 and not pod.ended_by for pod in pods):
+    if over and pods and all(pod.exited and pod.exited["code"] == 0 and not pod.ended_by for pod in pods):
         at = max(pod.exited["finished_at"] for pod in pods if pod.exited)
         message = "Reached expected number of succeeded pods"
         return [

@@ -1,0 +1,104 @@
+"""Nothing outlives its job, nothing innocent is deleted: what ended attempts left on a cluster, and files past their keeping.
+
+Only rows of the database are followed, never what happens to lie on a cluster: with an empty database nothing is removed.
+"""
+
+from __future__ import annotations
+
+import logging
+from datetime import datetime, timedelta
+
+from django.conf import settings
+from django.db.models import Exists, OuterRef, QuerySet
+from django.utils import timezone
+
+from jobs import dispatch, lifecycle
+from jobs.cluster.manifests import is_same
+from jobs.cluster.port import Cluster, Manifest, ObjectRef
+from jobs.cluster.registry import connect
+from jobs.exceptions import ClusterForbids, ClusterRefuses, ClusterUnavailable, ObjectDiffers
+from jobs.models import Attempt, Job
+from jobs.states import FINAL
+
+PER_HOUR = 100  # jobs whose files may go: a wrong clock or setting is noticed before much is lost
+LEFT_PER_PASS = 100  # the same for objects of attempts that are over
+LEFT_FOR = timedelta(minutes=10)  # the watcher removes objects itself; what is older it has lost sight of
+logger = logging.getLogger(__name__)
+
+
+def remove_old_files() -> int:
+    """Remove the files of jobs past their keeping, the oldest first; how many jobs lost theirs."""
+    now = timezone.now()
+    due = _past_keeping(now)
+    room = PER_HOUR - Job.objects.filter(cleaned_at__gte=now - timedelta(hours=1)).count()
+    if (count := due.count()) > room:
+        logger.error(
+            "The files of %d jobs are due for removal, more than the %d an hour that are allowed; the sweep stops after %d."
+            " If that is too many, look at the clock and at TRAINHALL_KEEP_FILES.",
+            count,
+            PER_HOUR,
+            max(0, room),
+        )
+    return sum(_remove_files(job) for job in due.prefetch_related("attempts")[: max(0, room)])
+
+
+def _past_keeping(now: datetime) -> QuerySet[Job]:
+    """Jobs that are over, with every object seen gone."""
+    left = Attempt.objects.filter(job=OuterRef("pk"), deleted_at=None)
+    past = now - timedelta(days=settings.TRAINHALL_KEEP_FILES)
+    return Job.objects.filter(
+        ~Exists(left), status__in=FINAL, cleaned_at=None, finished_at__lte=past, attempt_number__gt=0
+    ).order_by("finished_at")
+
+
+def _remove_files(job: Job) -> bool:
+    try:
+        connect(job.cluster_id).remove_files(job.pk, [dispatch.reference(attempt) for attempt in job.attempts.all()])
+    except ObjectDiffers as error:
+        logger.error("The files of %s stay: %s", job.pk, error)
+        return False
+    except (ClusterUnavailable, ClusterForbids, ClusterRefuses) as error:
+        logger.warning("The files of %s are not removed yet: %s", job.pk, error)
+        return False
+    while not lifecycle.mark_cleaned(job, days=settings.TRAINHALL_KEEP_FILES):
+        job.refresh_from_db()  # a person wrote a note meanwhile
+        if job.cleaned_at:
+            return False
+    return True
+
+
+def remove_left_objects() -> int:
+    """Delete objects of attempts that ended a while ago and were never seen gone; how many are gone now."""
+    left = Attempt.objects.filter(deleted_at=None, ended_at__lte=timezone.now() - LEFT_FOR).order_by("ended_at")
+    if left.count() > LEFT_PER_PASS:
+        logger.error("%d attempts that are over left objects; %d are looked at now.", left.count(), LEFT_PER_PASS)
+    gone = 0
+    for attempt in left.select_related("job__namespace", "job__owner", "job__code")[:LEFT_PER_PASS]:
+        try:
+            gone += _remove_object(connect(attempt.cluster_id), attempt)
+        except (ClusterUnavailable, ClusterForbids) as error:
+            logger.warning("%s is not removed yet: %s", attempt, error)
+    return gone
+
+
+def _remove_object(port: Cluster, attempt: Attempt) -> bool:
+    if uid := _uid_of_ours(port, attempt):
+        port.delete(ObjectRef(attempt.kubernetes_namespace, attempt.object_name, uid), person=None)
+        if _uid_of_ours(port, attempt):
+            return False  # its pods are in their grace; the next pass looks again
+        logger.warning("%s had left its object behind; it is removed.", attempt)
+    return bool(Attempt.objects.filter(pk=attempt.pk, deleted_at=None).update(deleted_at=timezone.now()))
+
+
+def _uid_of_ours(port: Cluster, attempt: Attempt) -> str:
+    """The UID of the listed object that is this attempt's: by the UID we stored, else by all that we would have created."""
+    for found in port.observe().jobs:
+        metadata: Manifest = found["metadata"]
+        if (metadata["namespace"], metadata["name"]) != (attempt.kubernetes_namespace, attempt.object_name):
+            continue
+        if attempt.uid:
+            return attempt.uid if metadata["uid"] == attempt.uid else ""
+        if is_same(found, dispatch.objects_of(attempt, with_secrets=False).leader):
+            return str(metadata["uid"])
+        logger.error("%s is the name of an object that is not ours; it stays.", attempt)
+    return ""
