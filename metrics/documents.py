@@ -24,13 +24,38 @@ def summary(one: dict[str, Any]) -> dict[str, Any]:
     return {**one, "last": {"step": one["last"]["step"], "value": as_json(one["last"]["value"])}}
 
 
+def _extreme(found: tuple[int, float] | None) -> dict[str, Any] | None:
+    return None if found is None else {"step": found[0], "value": found[1]}
+
+
+def _smooth(one: SeriesPoints) -> dict[str, Any]:
+    """The curve, and what a page needs to go on with it: total, norm and span as metrics.smoothing names them."""
+    if (found := one.smoothed) is None:
+        return {}
+    return {
+        "smooth": {
+            "mode": found.mode,
+            "weight": found.weight,
+            "value": numbers(found.value),
+            "total": as_json(found.total),
+            "norm": found.norm,
+            "span": found.span,
+        }
+    }
+
+
 def _named(one: SeriesId, group: str) -> dict[str, Any]:
     return {"key": one.key, "group": group, "rank": one.rank, "attempt": one.attempt}
 
 
 def series_document(one: SeriesPoints) -> dict[str, Any]:
     """A series with its points, or with buckets of them; `count` is the number of points, or of those in each bucket."""
-    named = _named(one.id, one.group) | {"total": one.total}
+    named = _named(one.id, one.group) | {
+        "total": one.total,
+        "lowest": _extreme(one.lowest),
+        "highest": _extreme(one.highest),
+        **_smooth(one),
+    }
     if one.buckets is not None:
         return named | {
             "step": one.buckets.step.tolist(),

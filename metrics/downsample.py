@@ -22,6 +22,7 @@ class Buckets:
     last: Floats
     count: Ints
     bad: Ints  # points that are not finite
+    ends: Ints  # of each bucket the place behind its last point
 
     def __len__(self) -> int:
         return len(self.step)
@@ -47,4 +48,5 @@ def bucketed(x: Ints | Floats, step: Ints, time: Floats, value: Floats, *, bucke
         last=value[ends - 1],
         count=(ends - starts).astype(np.int64),
         bad=np.add.reduceat((~finite).astype(np.int64), starts),
+        ends=ends,
     )

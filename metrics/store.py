@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+import numpy as np
 from django.db import connection, transaction
 
 from jobs.models import JobFeed
@@ -20,7 +21,8 @@ from metrics import chunks
 from metrics.chunks import Run
 from metrics.downsample import Buckets, bucketed
 from metrics.models import Chunk, PointBatch
-from metrics.packed import Series, unpack
+from metrics.packed import Floats, Ints, Series, unpack
+from metrics.smoothing import Smoothed, Smoothing, smooth
 
 CHUNK_MEASURES = (
     "id attempt rank key group first_step last_step first_time last_time count bad min max last seq open".split()
@@ -53,6 +55,9 @@ class SeriesPoints:
     total: int  # points of the series, whatever the range
     run: Run | None
     buckets: Buckets | None
+    lowest: tuple[int, float] | None  # step and value, of the finite points of the range
+    highest: tuple[int, float] | None
+    smoothed: Smoothed | None  # a value per point or bucket
 
 
 @contextmanager
@@ -163,8 +168,11 @@ def read_series(
     attempts: Collection[int] | None = None,
     ranks: Collection[int] | None = None,
     all_attempts: bool = False,
+    smoothing: Smoothing | None = None,
 ) -> list[SeriesPoints]:
     """Points of the series of these keys, each in order of `x`.
+
+    What is smoothed is smoothed from the first point of the series on, whatever the range.
 
     Where attempts overlap the newest wins: an older one ends before the first step of a newer one, unless attempts are asked
     for by number or `all_attempts` is set.
@@ -183,6 +191,7 @@ def read_series(
                 end=end,
                 buckets=buckets,
                 before=ends.get(one),
+                smoothing=smoothing,
             )
             for one in sorted({*tails, *sealed})
         ]
@@ -212,33 +221,53 @@ def _read_one(
     end: float | None,
     buckets: int,
     before: int | None,
+    smoothing: Smoothing | None,
 ) -> SeriesPoints:
     new = tail.above(_sealed_up_to(rows))
+    total = sum(row["count"] for row in rows) + len(new) - _replaced(new, rows)
+    weight = smoothing.of(total) if smoothing else 0.0
     first, last = ("first_step", "last_step") if x == "step" else ("first_time", "last_time")
     needed = [
         row
         for row in rows
-        if (start is None or row[last] >= start)
+        if (start is None or weight or row[last] >= start)
         and (end is None or row[first] <= end)
         and (before is None or row["first_step"] < before)
     ]
     run = chunks.last_wins([*_points_of(needed), new])
-    total = sum(row["count"] for row in rows) + len(new) - _replaced(new, rows)
     if before is not None:
         run = run.where(run.step < before)
     axis = run.step if x == "step" else run.time
     if x == "time" and len(axis) > 1 and (axis[1:] < axis[:-1]).any():
         run = run.where(axis.argsort(kind="stable"))
         axis = run.time
+    smoothed = None
+    if weight and smoothing and len(run):
+        smoothed = smooth(axis, run.value, weight=weight, mode=smoothing.mode)
     low = 0 if start is None else int(axis.searchsorted(start, side="left"))
     high = len(axis) if end is None else int(axis.searchsorted(end, side="right"))
     run = run.part(low, high)
+    if smoothed is not None:
+        smoothed.value = smoothed.value[low:high]
     group = tail.group or (rows[-1]["group"] if rows else "")
+    lowest, highest = _extremes(run.step, run.value)
     if buckets and len(run) > buckets:
         axis = run.step if x == "step" else run.time
         in_buckets = bucketed(axis, run.step, run.time, run.value, buckets=buckets)
-        return SeriesPoints(series, group, total, None, in_buckets)
-    return SeriesPoints(series, group, total, run, None)
+        if smoothed is not None:
+            smoothed.value = smoothed.value[in_buckets.ends - 1]
+        return SeriesPoints(series, group, total, None, in_buckets, lowest, highest, smoothed)
+    return SeriesPoints(series, group, total, run, None, lowest, highest, smoothed)
+
+
+def _extremes(step: Ints, value: Floats) -> tuple[tuple[int, float] | None, tuple[int, float] | None]:
+    finite = np.isfinite(value)
+    if not finite.any():
+        return None, None
+    good = finite.all()
+    low = int((value if good else np.where(finite, value, np.inf)).argmin())
+    high = int((value if good else np.where(finite, value, -np.inf)).argmax())
+    return (int(step[low]), float(value[low])), (int(step[high]), float(value[high]))
 
 
 def _replaced(new: Run, rows: Sequence[dict[str, Any]]) -> int:
@@ -248,6 +277,27 @@ def _replaced(new: Run, rows: Sequence[dict[str, Any]]) -> int:
         return 0
     sealed = chunks.last_wins(_points_of(mixed))
     return len(sealed) + len(new) - len(chunks.last_wins([sealed, new]))
+
+
+PAGE = 16  # chunks
+
+
+def page(job_id: str, series: SeriesId, *, after: int) -> Run:
+    """The next points of one series above the step `after`, in order; none where it ends.
+
+    Each page is a moment of its own, so that a download of any length holds neither memory nor a transaction.
+    """
+    with one_moment():
+        tails = _tails(job_id, keys=[series.key], attempts=[series.attempt], ranks=[series.rank])
+        found = _chunks(job_id, keys=[series.key], attempts=[series.attempt], ranks=[series.rank])
+        tail, rows = tails.get(series, Tail()), found.get(series, [])
+        new = tail.above(_sealed_up_to(rows))
+        ahead = [row for row in rows if row["last_step"] > after]
+        sealed = _points_of(ahead[:PAGE])
+    if len(ahead) > PAGE:
+        new = new.where(new.step <= ahead[PAGE - 1]["last_step"])
+    run = chunks.last_wins([*sealed, new])
+    return run.where(run.step > after)
 
 
 # ---- following -----------------------------------------------------------------------------------------------------

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from django.urls import re_path
 
-from metrics import api, views
+from metrics import views
+from metrics.api import series
 
 app_name = "metrics"
 JOB = r"jobs/(?P<job_id>[0-9a-z]{1,32})"
@@ -13,5 +14,5 @@ urlpatterns = [
 ]
 
 api_urls = [
-    re_path(rf"^{JOB}/series/$", api.SeriesView.as_view(), name="job-series"),
+    re_path(rf"^{JOB}/series/$", series.SeriesView.as_view(), name="job-series"),
 ]

@@ -94,7 +94,10 @@ def test_a_bucket_without_a_finite_point_says_so(browser: Client, job: Any) -> N
         ("x", "epoch"),
         ("attempt", "one"),
         ("rank", "1.5"),
-        ("format", "parquet"),
+        ("format", "xml"),
+        ("smooth", "1"),
+        ("smooth", "x"),
+        ("smooth_by", "x"),
     ],
 )
 def test_a_wrong_parameter_is_named(browser: Client, job: Any, name: str, value: str) -> None:
