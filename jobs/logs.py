@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import logging
+import zlib
+from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import accumulate, chain
 from typing import Any
 
 import orjson
 import zstandard
 from django.db import connection, transaction
-from django.db.models import F, QuerySet
 
 from jobs import faults, live
 from jobs.cluster.port import Cluster, ObjectRef, RawLine
 from jobs.exceptions import ClusterError
+from jobs.log_stretches import NO_END, Wanted, backward, forward
 from jobs.models import Attempt, JobFeed, LogBlock, Worker
 
 LINES_PER_BLOCK = 2000
@@ -80,36 +83,6 @@ def store_lines(attempt: Attempt, worker: Worker, lines: Sequence[RawLine]) -> N
     worker.log_number = lines[-1].number
 
 
-def _worker_name(block: LogBlock) -> str:
-    # annotated by _blocks, so that a page of lines is one query
-    return f"{block.role}-{block.index}"  # type: ignore[attr-defined]
-
-
-def _lines_of(block: LogBlock) -> list[dict[str, Any]]:
-    worker = _worker_name(block)
-    return [
-        {
-            "attempt": block.attempt,
-            "worker": worker,
-            "seq": block.first_seq + offset,
-            "time": time,
-            "text": text,
-            "overwritten": overwritten,
-        }
-        for offset, (time, text, overwritten) in enumerate(orjson.loads(zstandard.decompress(block.body)))
-    ]
-
-
-def _blocks(job_id: str, *, worker: str | None, attempt: int | None) -> QuerySet[LogBlock]:
-    blocks = LogBlock.objects.filter(job_id=job_id).annotate(role=F("worker__role"), index=F("worker__index"))
-    if attempt is not None:
-        blocks = blocks.filter(attempt=attempt)
-    if worker:
-        role, index = worker_of(worker)
-        blocks = blocks.filter(worker__role=role, worker__index=index)
-    return blocks
-
-
 def worker_of(name: str) -> tuple[str, int]:
     """`worker-3`, `launcher-0`, or a bare number, which means role worker. Raise ValueError."""
     role, _dash, index = name.rpartition("-")
@@ -126,26 +99,42 @@ def read_lines(
     attempt: int | None = None,
     limit: int = 500,
     before: int | None = None,
+    most_bytes: int | None = None,
 ) -> list[dict[str, Any]]:
-    """Lines in order of seq: the first `limit` above `after`, or the last `limit` below `before`."""
+    """Lines in order of seq: the first `limit` above `after`, or the last `limit` below `before`.
+
+    `most_bytes` ends a page of long lines early, though never before its first line.
+    """
     limit = max(1, min(limit, MAX_LIMIT))
-    blocks = _blocks(job_id, worker=worker, attempt=attempt)
-    found: list[dict[str, Any]] = []
+    pages: list[list[dict[str, Any]]] = []
     if before is not None:
-        for block in blocks.filter(first_seq__lt=before).order_by("-last_seq").iterator(chunk_size=20):
-            found = [line for line in _lines_of(block) if line["seq"] < before] + found
-            if len(found) >= limit:
+        for stretch in backward(job_id, Wanted(attempt, worker, before=before)):
+            pages.insert(0, stretch.lines(stretch.picked[-limit:]))
+            limit -= len(pages[0])
+            if not limit or (most_bytes and _bytes_of(pages[0]) >= most_bytes):
                 break
-        return found[-limit:]
-    for block in blocks.filter(last_seq__gt=after).order_by("last_seq").iterator(chunk_size=20):
-        found += [line for line in _lines_of(block) if line["seq"] > after]
-        if len(found) >= limit:
-            break
-    return found[:limit]
+    else:
+        for stretch in forward(job_id, Wanted(attempt, worker, after=after)):
+            pages.append(stretch.lines(stretch.picked[:limit]))
+            limit -= len(pages[-1])
+            if not limit or (most_bytes and _bytes_of(pages[-1]) >= most_bytes):
+                break
+    lines = list(chain.from_iterable(pages))
+    return _shortened(lines, most_bytes, from_end=before is not None) if most_bytes else lines
+
+
+def _bytes_of(lines: Sequence[dict[str, Any]]) -> int:
+    return sum(len(line["text"]) for line in lines)
+
+
+def _shortened(lines: list[dict[str, Any]], most: int, *, from_end: bool) -> list[dict[str, Any]]:
+    sizes = [len(line["text"]) for line in (reversed(lines) if from_end else lines)]
+    fit = max(1, bisect_right(list(accumulate(sizes)), most))
+    return lines[-fit:] if from_end else lines[:fit]
 
 
 def last_lines(job_id: str, *, count: int, worker: str | None = None) -> list[dict[str, Any]]:
-    return read_lines(job_id, before=2**62, worker=worker, limit=count)
+    return read_lines(job_id, before=NO_END, worker=worker, limit=count)
 
 
 def last_seq(job_id: str) -> int:
@@ -153,8 +142,21 @@ def last_seq(job_id: str) -> int:
 
 
 def download(job_id: str, *, attempt: int | None = None, worker: str | None = None) -> Iterator[bytes]:
-    """The whole log as text, block by block; of several workers each line says whose it is."""
-    for block in _blocks(job_id, worker=worker, attempt=attempt).order_by("last_seq").iterator(chunk_size=20):
-        mark = "" if worker else f"[{block.attempt}/{_worker_name(block)}] "
-        lines = orjson.loads(zstandard.decompress(block.body))
-        yield "".join(f"{mark}{text}\n" for _time, text, overwritten in lines if not overwritten).encode()
+    """The whole log as text, piece by piece; of several workers each line says whose it is."""
+    for stretch in forward(job_id, Wanted(attempt, worker)):
+        marks = ["" if worker else f"[{number}/{name}] " for number, name in stretch.writers]
+        shown = stretch.picked[~stretch.overwritten[stretch.picked]]
+        for start in range(0, len(shown), LINES_PER_BLOCK):
+            some = shown[start : start + LINES_PER_BLOCK]
+            whose = stretch.writer[some].tolist()
+            pairs = zip(whose, stretch.texts(some), strict=True)
+            yield "".join(f"{marks[writer]}{text}\n" for writer, text in pairs).encode()
+
+
+def zipped(pieces: Iterator[bytes]) -> Iterator[bytes]:
+    """The same as one gzip stream."""
+    packer = zlib.compressobj(6, wbits=31)
+    for piece in pieces:
+        if packed := packer.compress(piece):
+            yield packed
+    yield packer.flush()

@@ -1,0 +1,104 @@
+"""A sealed chunk of a log: consecutive lines as one file in the storage, laid out so that a search reads only what people see."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import orjson
+import zstandard
+from django.core.files.storage import default_storage
+from numpy.typing import NDArray
+
+from jobs.log_text import as_seen
+from jobs.models import LogChunk
+
+# a header, then three zstd frames: the columns, what is seen (a newline between two lines), and as JSON the texts that
+# differ from what is seen of them, which are those with escapes in them and those that were overwritten
+_HEADER = struct.Struct("<8s4Q")
+_MAGIC = b"THLOG\x00\x00\x01"
+_LEVEL = 3
+
+
+class ChunkLost(Exception):
+    """The storage does not give back what was put there."""
+
+
+@dataclass
+class Body:
+    """A chunk's file, read; what is not asked for stays compressed."""
+
+    times: NDArray[np.float64]
+    writer: NDArray[np.uint16]
+    overwritten: NDArray[np.bool_]
+    differs: NDArray[np.bool_]
+    packed_seen: bytes
+    packed_kept: bytes
+
+    @cached_property
+    def seen(self) -> bytes:
+        return zstandard.decompress(self.packed_seen)
+
+    @cached_property
+    def numbers_seen(self) -> NDArray[np.intp]:
+        return np.flatnonzero(~self.overwritten)
+
+    def texts(self, numbers: NDArray[np.intp]) -> list[str]:
+        """What the program wrote, escapes and all, of some lines."""
+        differs = self.differs[numbers]
+        kept = orjson.loads(zstandard.decompress(self.packed_kept)) if differs.any() else []
+        place = np.where(differs, np.cumsum(self.differs)[numbers] - 1, np.cumsum(~self.overwritten)[numbers] - 1)
+        ends = np.append(np.flatnonzero(np.frombuffer(self.seen, dtype=np.uint8) == ord("\n")), len(self.seen))
+        texts: list[str] = []
+        for keeps, number in zip(differs.tolist(), place.tolist(), strict=True):
+            if keeps:
+                texts.append(kept[number])
+            else:
+                start = ends[number - 1] + 1 if number else 0
+                texts.append(self.seen[start : ends[number]].decode())
+        return texts
+
+
+def pack(
+    texts: Sequence[str], *, times: NDArray[np.float64], writer: NDArray[np.uint16], overwritten: NDArray[np.bool_]
+) -> bytes:
+    """The file of a chunk."""
+    seen = as_seen(texts)
+    hidden = overwritten.tolist()
+    differs = np.array(
+        [
+            hides or (shown is not text and shown != text)
+            for hides, shown, text in zip(hidden, seen, texts, strict=True)
+        ],
+        dtype=np.bool_,
+    )
+    columns = times.tobytes() + writer.tobytes() + overwritten.tobytes() + differs.tobytes()
+    words = "\n".join(shown for hides, shown in zip(hidden, seen, strict=True) if not hides).encode()
+    kept = orjson.dumps([texts[number] for number in np.flatnonzero(differs).tolist()])
+    frames = [zstandard.compress(part, _LEVEL) for part in (columns, words, kept)]
+    return _HEADER.pack(_MAGIC, len(texts), *map(len, frames)) + b"".join(frames)
+
+
+def load(chunk: LogChunk) -> Body:
+    """Raise ChunkLost where the storage does not have it any more."""
+    try:
+        with default_storage.open(chunk.storage_name) as stored:
+            data = stored.read()
+    except FileNotFoundError as error:
+        raise ChunkLost(f"Lines {chunk.first_seq} to {chunk.last_seq} are not in the storage any more.") from error
+    magic, count, *lengths = _HEADER.unpack_from(data)
+    if magic != _MAGIC or count != chunk.last_seq - chunk.first_seq + 1 or len(data) != _HEADER.size + sum(lengths):
+        raise ChunkLost(f"Lines {chunk.first_seq} to {chunk.last_seq} are damaged in the storage.")
+    ends = np.cumsum([_HEADER.size, *lengths]).tolist()
+    columns = zstandard.decompress(data[ends[0] : ends[1]])
+    return Body(
+        times=np.frombuffer(columns, np.float64, count),
+        writer=np.frombuffer(columns, np.uint16, count, 8 * count),
+        overwritten=np.frombuffer(columns, np.bool_, count, 10 * count),
+        differs=np.frombuffer(columns, np.bool_, count, 11 * count),
+        packed_seen=data[ends[1] : ends[2]],
+        packed_kept=data[ends[2] : ends[3]],
+    )
