@@ -55,8 +55,10 @@ def smooth(x: Ints | Floats, value: Floats, *, weight: float, mode: str = EMA) -
     span = 0.0
     if mode == EMA:
         gain = 1.0 - weight
-        total = _recurrence(np.full(len(good), weight), gain * good)
-        norm = -np.expm1(np.arange(1, len(good) + 1) * math.log(weight))
+        total = _recurrence(np.broadcast_to(weight, len(good)), gain * good)
+        norm = np.ones(len(good))
+        settled = min(len(good), math.ceil(-40 / math.log(weight)))  # from here on it is 1 to the last bit
+        norm[:settled] = -np.expm1(np.arange(1, settled + 1) * math.log(weight))
     else:
         place = x[finite].astype(np.float64)
         span = float(place[-1] - place[0])
