@@ -1,25 +1,30 @@
-"""What pods fetch: the code of their attempt, by a signed URL that needs no other proof."""
+"""Bodies that stream: code for pods, and files for people, which also go on where they were cut off."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import AsyncIterator
+from typing import IO
 
 from asgiref.sync import sync_to_async
 from django.contrib.auth.decorators import login_not_required
 from django.core.files.storage import default_storage
-from django.http import Http404, HttpRequest, StreamingHttpResponse
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase, StreamingHttpResponse
+from django.utils.http import content_disposition_header, http_date
 from django.views.decorators.http import require_GET
+from rest_framework.request import Request
 
 from jobs.credentials import verify_code
 from jobs.models import Attempt, CodeArchive
+from jobs.ranges import Unsatisfiable, wanted_part
 
 CHUNK = 256 * 2**10
 
 
 @login_not_required
 @require_GET
-def code(request: HttpRequest, sha256: str) -> StreamingHttpResponse:
-    """The archive, while the attempt it was signed for lives."""
+def code(request: HttpRequest, sha256: str) -> HttpResponseBase:
+    """What pods fetch, by a signed URL that needs no other proof, while the attempt it was signed for lives."""
     query = {name: request.GET.get(name, "") for name in ("job", "attempt", "expires", "signature")}
     if not verify_code(sha256, query["job"], query["attempt"], query["expires"], query["signature"]):
         raise Http404
@@ -27,15 +32,52 @@ def code(request: HttpRequest, sha256: str) -> StreamingHttpResponse:
     alive = Attempt.objects.filter(job_id=query["job"], number=int(query["attempt"]), ended_at=None).exists()
     if archive is None or not alive:
         raise Http404
+    return archive_response(archive, name=f"{sha256[:12]}.tar.gz", request=request)
+
+
+def archive_response(archive: CodeArchive, *, name: str, request: HttpRequest | Request) -> HttpResponseBase:
     stored = default_storage.open(archive.storage_name)
-
-    async def body() -> AsyncIterator[bytes]:
-        try:
-            while chunk := await sync_to_async(stored.read)(CHUNK):
-                yield chunk
-        finally:
-            stored.close()
-
-    response = StreamingHttpResponse(body(), content_type="application/gzip")
-    response["Content-Length"] = str(archive.size)
+    response = _part_of(stored, size=archive.size, etag=f'"{archive.sha256}"', request=request)
+    response["Content-Type"] = "application/gzip"
+    response["Content-Disposition"] = content_disposition_header(True, name) or "attachment"
     return response
+
+
+def file_response(file: IO[bytes], *, name: str, request: HttpRequest | Request) -> HttpResponseBase:
+    """A file of a job: always saved, never shown, since it may hold anything."""
+    info = os.fstat(file.fileno())
+    etag = f'"{info.st_mtime_ns:x}-{info.st_size:x}"'
+    response = _part_of(file, size=info.st_size, etag=etag, request=request)
+    response["Last-Modified"] = http_date(info.st_mtime)
+    response["Content-Type"] = "application/octet-stream"
+    response["Content-Disposition"] = content_disposition_header(True, name) or "attachment"
+    return response
+
+
+def _part_of(file: IO[bytes], *, size: int, etag: str, request: HttpRequest | Request) -> HttpResponseBase:
+    header, if_range = request.headers.get("Range", ""), request.headers.get("If-Range", "")
+    try:
+        part = wanted_part(header, size=size, if_range=if_range, etag=etag)
+    except Unsatisfiable:
+        file.close()
+        return HttpResponse(status=416, headers={"Content-Range": f"bytes */{size}"})
+    start, length = (part.start, part.length) if part else (0, size)
+    response = StreamingHttpResponse(_body(file, start, length), status=206 if part else 200)
+    if part:
+        response["Content-Range"] = part.content_range
+    response["Content-Length"] = str(length)
+    response["Accept-Ranges"] = "bytes"
+    response["ETag"] = etag
+    return response
+
+
+async def _body(file: IO[bytes], start: int, left: int) -> AsyncIterator[bytes]:
+    # never the file itself: under ASGI Django would gather it in memory. A file that shrinks meanwhile ends the answer
+    # short of its Content-Length, which every client notices
+    try:
+        await sync_to_async(file.seek)(start)
+        while left and (chunk := await sync_to_async(file.read)(min(CHUNK, left))):
+            left -= len(chunk)
+            yield chunk
+    finally:
+        file.close()

@@ -5,9 +5,11 @@ from __future__ import annotations
 from django.urls import path
 
 from jobs import downloads
-from jobs.api import catalogue, logs, runtimes, verbs
+from jobs.api import catalogue, files, logs, runtimes, verbs
+from jobs.api import bulk as bulk_api
 from jobs.api import jobs as api
-from jobs.views import job, listing, new
+from jobs.api import saved as saved_api
+from jobs.views import bulk, job, listing, new, saved
 from jobs.views import logs as log_pages
 from jobs.views import runtimes as admin_runtimes
 from jobs.views import verbs as buttons
@@ -15,14 +17,19 @@ from jobs.views import verbs as buttons
 app_name = "jobs"
 urlpatterns = [
     path("jobs/", listing.job_list, name="list"),
+    path("jobs/bulk/", bulk.jobs_bulk, name="bulk"),
+    path("jobs/views/", saved.view_save, name="views"),
+    path("jobs/views/<int:view_id>/", saved.view_change, name="view-change"),
     path("jobs/new/", new.job_new, name="new"),
     path("jobs/forecast/", new.job_forecast, name="forecast"),
     path("jobs/preview/", new.job_preview, name="manifest-preview"),
     path("jobs/sample/", new.job_sample, name="sample"),
     path("jobs/<str:job_id>/", job.job_detail, name="detail"),
     path("jobs/<str:job_id>/logs/", log_pages.job_logs, name="logs"),
+    path("jobs/<str:job_id>/logs/raw/", log_pages.job_log_raw, name="log-raw"),
     path("jobs/<str:job_id>/workers/", job.job_workers, name="workers"),
     path("jobs/<str:job_id>/events/", job.job_events, name="events"),
+    path("jobs/<str:job_id>/files/", job.job_files, name="files"),
     path("jobs/<str:job_id>/spec/", job.job_spec, name="spec"),
     path("jobs/<str:job_id>/stop/", buttons.job_stop, name="stop"),
     path("jobs/<str:job_id>/stop-now/", buttons.job_stop_now, name="stop-now"),
@@ -36,6 +43,7 @@ urlpatterns = [
 
 api_urls = [
     path("jobs/", api.JobsView.as_view(), name="jobs"),
+    path("jobs/bulk/", bulk_api.JobsBulkView.as_view(), name="jobs-bulk"),
     path("jobs/<str:job_id>/", api.JobView.as_view(), name="job"),
     path("jobs/<str:job_id>/cancel/", verbs.JobCancelView.as_view(), name="job-cancel"),
     path("jobs/<str:job_id>/hold/", verbs.JobHoldView.as_view(), name="job-hold"),
@@ -44,6 +52,11 @@ api_urls = [
     path("jobs/<str:job_id>/events/", api.JobEventsView.as_view(), name="job-events"),
     path("jobs/<str:job_id>/manifest/", api.JobManifestView.as_view(), name="job-manifest"),
     path("jobs/<str:job_id>/logs/", logs.JobLogsView.as_view(), name="job-logs"),
+    path("jobs/<str:job_id>/files/", files.JobFilesView.as_view(), name="job-files"),
+    path("jobs/<str:job_id>/files/<path:path>", files.JobFileView.as_view(), name="job-file"),
+    path("jobs/<str:job_id>/code/", files.JobCodeView.as_view(), name="job-code"),
+    path("views/", saved_api.SavedViewsView.as_view(), name="views"),
+    path("views/<int:view_id>/", saved_api.SavedViewView.as_view(), name="view"),
     path("forecast/", catalogue.ForecastView.as_view(), name="forecast"),
     path("uploads/", catalogue.UploadsView.as_view(), name="uploads"),
     path("runtimes/", runtimes.RuntimesView.as_view(), name="runtimes"),

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
+from django.conf import settings
 from django.utils import timezone
 
 from accounts.models import Namespace, User
@@ -50,3 +52,12 @@ def make_attempt(job: Job, *, number: int = 1, workers: int = 1, **fields: Any) 
     )
     Worker.objects.bulk_create(Worker(attempt=attempt, index=index) for index in range(workers))
     return attempt
+
+
+def leave_file(job: Job, path: str, body: bytes) -> Path:
+    """A file as a pod of the job would leave it on the local cluster."""
+    run = settings.TRAINHALL_DATA_DIR / "cluster" / job.namespace.kubernetes_name / "volumes" / "runs" / job.pk
+    file = Path(run / path)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_bytes(body)
+    return file

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, BinaryIO, Protocol
 
 Manifest = dict[str, Any]
 
@@ -68,6 +68,15 @@ class RawLine:
     overwritten: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class RunFile:
+    """A file a job left in its run's folder. `path` is relative: `out/…`, `ckpt/…` or `tb/…`."""
+
+    path: str
+    size: int  # bytes
+    modified: float  # epoch seconds
+
+
 class Cluster(Protocol):
     """One place where jobs run."""
 
@@ -107,6 +116,12 @@ class Cluster(Protocol):
         All its attempts, their objects gone. Safe to repeat. Raise ObjectDiffers, and remove nothing, where a name has
         something that does not bear the UID.
         """
+
+    def files(self, namespace: str, job_id: str, *, limit: int) -> Sequence[RunFile]:
+        """What a job left so far, of all its attempts, at most `limit` files; nothing where there is nothing."""
+
+    def open_file(self, namespace: str, job_id: str, path: str) -> BinaryIO:
+        """One of them, seekable. Raise FileNotFoundError for anything that is not a regular file inside its folder."""
 
     def observe(self) -> Observation:
         """List everything, in one consistent look."""

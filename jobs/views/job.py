@@ -12,9 +12,11 @@ from accounts.access import may
 from accounts.roles import Verb
 from jobs.archives import text_files
 from jobs.documents import job_document
+from jobs.keeping import kept_until
 from jobs.logs import last_lines
 from jobs.outlook import why_waiting
 from jobs.preview import manifests_of
+from jobs.run_files import list_files
 from jobs.scope import person, visible_job
 from jobs.states import JobStatus
 from jobs.timeline import phases
@@ -66,6 +68,13 @@ def job_events(request: HttpRequest, job_id: str) -> HttpResponse:
         "jobs/events.html",
         tab=lambda _job: "events",
         events=lambda job: list(job.events.order_by("-at", "-id")[:500]),
+    )
+
+
+@require_GET
+def job_files(request: HttpRequest, job_id: str) -> HttpResponse:
+    return job_page(
+        request, job_id, "jobs/files.html", tab=lambda _job: "files", listing=list_files, kept_until=kept_until
     )
 
 

@@ -12,9 +12,10 @@ from accounts import tokens
 from accounts.models import ApiToken, Membership, Namespace, User
 from accounts.people import ensure_person
 from accounts.roles import Role, SiteRole
+from jobs import archives
 from jobs.models import Job, Runtime
 from portal import seed
-from tests.factories import make_job
+from tests.factories import leave_file, make_job
 
 
 @dataclass
@@ -32,7 +33,14 @@ class Stage:
         return client
 
     def real(self) -> dict[str, str]:
-        return {"job_id": self.job.pk, "name": "vision", "key": self.token.token_key, "sha256": "0" * 64, "slug": "shell"}
+        return {
+            "job_id": self.job.pk,
+            "name": "vision",
+            "key": self.token.token_key,
+            "sha256": "0" * 64,
+            "slug": "shell",
+            "path": "out/model.txt",
+        }
 
     def state(self) -> tuple[Any, ...]:
         """What nobody may change who may not."""
@@ -62,4 +70,6 @@ def stage(vision: Namespace, alice: User, bob: User, carol: User, dave: User, ad
     }
     seed.ensure_runtime("shell")
     token, _text = tokens.issue(alice, name="laptop", scope="read", days=30)
-    return Stage(people=people, job=make_job(alice, vision), token=token)
+    job = make_job(alice, vision, code=archives.from_files({"train.py": "print(1)"}))
+    leave_file(job, "out/model.txt", b"weights")
+    return Stage(people=people, job=job, token=token)

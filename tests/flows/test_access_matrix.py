@@ -32,7 +32,14 @@ IDENTITY_HEADERS = {
 }
 
 
-MADE_UP = {"job_id": "zzzzzzzzzz", "name": "no-such", "key": "th_000000000000", "sha256": "f" * 64, "slug": "no-such"}
+MADE_UP = {
+    "job_id": "zzzzzzzzzz",
+    "name": "no-such",
+    "key": "th_000000000000",
+    "sha256": "f" * 64,
+    "slug": "no-such",
+    "path": "out/no-such",
+}
 DOCUMENT = {"namespace": "vision", "runtime": "shell", "command": "echo hello"}
 FORM = {**DOCUMENT, "name": "hello", "idempotency_key": "once", "workers": "1", "gpus": "0"}
 # What a route is sent; everything else gets an empty JSON object.

@@ -13,11 +13,11 @@ import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from jobs import faults
 from jobs.cluster import manifests
-from jobs.cluster.local import journal, logfile, orphans, processes, remains, spawn, state
+from jobs.cluster.local import files, journal, logfile, orphans, processes, remains, spawn, state
 from jobs.cluster.local.devices import Devices, assign
 from jobs.cluster.local.facts import ObjectFacts, read_object
 from jobs.cluster.local.layout import (
@@ -35,7 +35,7 @@ from jobs.cluster.local.layout import (
     write_atomically,
     write_once,
 )
-from jobs.cluster.port import Manifest, ObjectRef, Objects, Observation, Person, RawLine
+from jobs.cluster.port import Manifest, ObjectRef, Objects, Observation, Person, RawLine, RunFile
 from jobs.cluster.quantities import parse_memory
 from jobs.cluster.rendering import MASTER_PORT
 from jobs.exceptions import ClusterRefuses, ClusterUnavailable, ObjectDiffers, ObjectGone
@@ -259,6 +259,15 @@ class LocalCluster:
             remains.remove(self.root, job_id=job_id, attempts=attempts)
         except OSError as error:
             raise ClusterUnavailable(f"The files of {job_id} could not be removed: {error.strerror}.") from error
+
+    def files(self, namespace: str, job_id: str, *, limit: int) -> Sequence[RunFile]:
+        return files.walk(self._run(namespace, job_id), limit=limit)
+
+    def open_file(self, namespace: str, job_id: str, path: str) -> BinaryIO:
+        return files.open_file(self._run(namespace, job_id), path)
+
+    def _run(self, namespace: str, job_id: str) -> Path:
+        return self.root / check_name(namespace) / VOLUMES / remains.RUNS_CLAIM / check_name(job_id)
 
     def stop_everything(self, grace: float = 4.0) -> int:
         """The portal shuts down: end every pod within min(its own grace, `grace`), as a disruption; return how many lived.
