@@ -9,6 +9,7 @@ from typing import Any
 from django.conf import settings
 from django.urls import reverse
 
+from jobs import retries
 from jobs.keeping import kept_until
 from jobs.models import Attempt, Job, JobFeed, Worker
 
@@ -77,6 +78,13 @@ def job_document(job: Job) -> dict[str, Any]:
         "notes": job.notes,
         "cancel_requested_by": job.cancel_requested_by.username if job.cancel_requested_by else None,
         "stop_deadline": iso(latest.stop_deadline) if latest and not latest.ended_at else None,
+        "not_before": iso(job.not_before),
+        "retries": {
+            "asked": job.spec["retries"],
+            "used": job.charged_failures,
+            "at_most": retries.at_most(job),
+            "because": _why_again(job, attempts),
+        },
         "files": {"kept_until": iso(kept_until(job)), "removed_at": iso(job.cleaned_at)},
         "attempts": [_attempt(attempt) for attempt in attempts],
         "workers": [_worker(worker) for worker in latest.workers.all()] if latest else [],
@@ -84,6 +92,16 @@ def job_document(job: Job) -> dict[str, Any]:
         "points_seq": job.feed.points_seq,
         "refused_points": job.feed.refused_points,
     }
+
+
+def _why_again(job: Job, attempts: list[Attempt]) -> str:
+    """Why there is, or will be, an attempt after the one before."""
+    before = [
+        attempt
+        for attempt in attempts
+        if attempt.ended_at and (attempt.number < job.attempt_number or not job.is_final)
+    ]
+    return retries.short_cause(before[-1].stop_code or before[-1].reason_code, before[-1].exit_code) if before else ""
 
 
 def public_spec(job: Job) -> dict[str, Any]:

@@ -8,7 +8,7 @@ two orders would be a deadlock.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 from django.db import transaction
@@ -16,15 +16,11 @@ from django.db.models import F
 from django.utils import timezone
 
 from accounts.models import User
-from jobs import faults, live
+from jobs import faults, live, retries
 from jobs.cluster.observed import Observed
 from jobs.models import Attempt, Job, JobEvent, JobSecret, UsageInterval, Worker
 from jobs.states import FINAL, NOT_CHARGED, JobStatus, Reason, check_move
 
-BACKOFF_FIRST = timedelta(seconds=10)
-BACKOFF_LAST = timedelta(minutes=10)
-# a failure that another try cannot mend: bad arguments, configuration, data (sysexits.h), or code that is not there
-PERMANENT_EXITS = frozenset({2, 64, 65, 66, 78})
 CHECKPOINTED_EXIT = 75  # EX_TEMPFAIL: "saved, run me again"
 
 
@@ -243,15 +239,20 @@ def _move_on(job: Job, attempt: Attempt, status: JobStatus | None, code: Reason,
     if status == JobStatus.SUCCEEDED:
         return move(job, JobStatus.SUCCEEDED, code=code, reason=text, **over)
     if attempt.stop_code in NOT_CHARGED:
-        return _queue_again(job, Reason(attempt.stop_code), text)
+        return _queue_again(job, Reason(attempt.stop_code), f"Attempt {attempt.number}: {text}{_not_charged(job)}")
     if code in NOT_CHARGED or attempt.exit_code == CHECKPOINTED_EXIT:
-        return _queue_again(job, code, text)
-    if _may_retry(job, code, attempt.exit_code):
+        return _queue_again(job, code, f"Attempt {attempt.number}: {text}{_not_charged(job)}")
+    verdict = retries.judge(job, attempt, code)
+    if verdict.again:
         failures = job.charged_failures + 1
-        wait = min(BACKOFF_LAST, BACKOFF_FIRST * 2 ** (failures - 1))
-        again = f"{text} Tried again, {failures} of {job.spec['retries']}."
-        return _queue_again(job, Reason.RETRIED, again, charged_failures=failures, not_before=now + wait)
-    return move(job, JobStatus.FAILED, code=code, reason=text, **over)
+        at = now + retries.backoff(failures)
+        again = f"Attempt {attempt.number} of at most {retries.at_most(job)}: {text} Tries again at {at:%H:%M:%S} UTC."
+        return _queue_again(job, Reason.RETRIED, again, charged_failures=failures, not_before=at)
+    return move(job, JobStatus.FAILED, code=code, reason=f"{text} {verdict.because}".strip(), **over)
+
+
+def _not_charged(job: Job) -> str:
+    return " Not charged to its retries." if job.spec["retries"] else ""
 
 
 def _stopped_text(job: Job, attempt: Attempt, by: str) -> str:
@@ -260,17 +261,12 @@ def _stopped_text(job: Job, attempt: Attempt, by: str) -> str:
     return f"Stopped by {by}.{note}{exit_text}"
 
 
-def _may_retry(job: Job, code: Reason, exit_code: int | None) -> bool:
-    retriable = code in (Reason.NON_ZERO_EXIT, Reason.KILLED_BY_SIGNAL)
-    return retriable and exit_code not in PERMANENT_EXITS and job.charged_failures < job.spec["retries"]
-
-
 def _queue_again(job: Job, code: Reason, text: str, **fields: Any) -> bool:
     return move(
         job,
         JobStatus.QUEUED,
         code=code,
-        reason=f"Attempt {job.attempt_number}: {text}",
+        reason=text,
         queued_at=timezone.now(),
         **fields,
     )

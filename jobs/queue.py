@@ -36,6 +36,7 @@ class Waiting:
     code_ready: bool = True
     held_by: str = ""
     not_before: datetime | None = None
+    failed_before: str = ""  # how its last attempt failed and when it is tried again, while it waits for that
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,8 +163,9 @@ class _Planner:
         if not job.code_ready:
             return Reason.FETCHING_CODE, "Its code is being fetched."
         if job.not_before and job.not_before > self.now:
-            seconds = int((job.not_before - self.now).total_seconds()) + 1
-            return Reason.RETRIED, f"Waits after a failed attempt; tried again within {seconds} s."
+            # the same words at every look: a sentence that counts down would be a write every few seconds
+            at = f"Waits after a failed attempt: tries again at {job.not_before:%H:%M:%S} UTC."
+            return Reason.RETRIED, job.failed_before or at
         return None
 
     def cluster_is_silent(self) -> tuple[Reason, str] | None:

@@ -9,7 +9,7 @@ from accounts.models import Namespace
 from jobs.capacity import Node, Request
 from jobs.models import Attempt, Cluster, Job, PriorityClass
 from jobs.queue import Holding, NamespaceLimit, Snapshot, Waiting
-from jobs.states import JobStatus
+from jobs.states import JobStatus, Reason
 
 
 def take_snapshot() -> Iterator[tuple[str, Snapshot, dict[str, Job]]]:
@@ -80,6 +80,7 @@ def waiting_of(job: Job) -> Waiting:
         code_ready=job.code_ready_at is not None,
         held_by=job.held_by.username if job.held_by else "",
         not_before=job.not_before,
+        failed_before=job.reason if job.reason_code == Reason.RETRIED else "",
     )
 
 

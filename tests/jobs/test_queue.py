@@ -172,7 +172,7 @@ def test_held_unfetched_and_backing_off_jobs_wait_and_block_nobody() -> None:
     assert admitted(snap) == ["a"]
     assert why(snap, "held") == (Reason.HELD, "Held by carol: release it to let it start.")
     assert why(snap, "git")[0] == Reason.FETCHING_CODE
-    assert "20 s" in why(snap, "again")[1]
+    assert "tries again at 12:00:19 UTC" in why(snap, "again")[1]
 
 
 def test_nothing_starts_on_a_cluster_that_is_not_seen() -> None:

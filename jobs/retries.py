@@ -1,0 +1,122 @@
+"""Whether an attempt that failed is tried again, and how that is said (C14).
+
+The platform's doings are never charged. Of the user's own failures some cannot be mended by another try: they end the job,
+however many retries are left.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import timedelta
+
+from jobs.logs import last_lines
+from jobs.models import Attempt, Job
+from jobs.states import ACTIVE, Reason
+
+BACKOFF_FIRST = timedelta(seconds=10)
+BACKOFF_LAST = timedelta(minutes=10)
+LOOKED_AT = 200  # last lines of the job
+RETRIABLE = frozenset({Reason.NON_ZERO_EXIT, Reason.KILLED_BY_SIGNAL})
+
+# failures that another try cannot mend: bad arguments, configuration, data (sysexits.h), or a program that is not there
+PERMANENT_EXITS = {
+    2: "exit code 2 means wrong arguments",
+    64: "exit code 64 means wrong arguments",
+    65: "exit code 65 means bad data",
+    66: "exit code 66 means a missing input",
+    78: "exit code 78 means a wrong configuration",
+    126: "the command cannot be executed",
+    127: "the command was not found",
+}
+_CUDA_MEMORY = re.compile(
+    r"CUDA out of memory|OutOfMemoryError: CUDA|CUDA_ERROR_OUT_OF_MEMORY|RESOURCE_EXHAUSTED: Out of memory"
+)
+_EXCEPTION = re.compile(r"(?:^|\]:? ?)([A-Za-z_][\w.]*(?:Error|Exception|Interrupt))(?::|$)")
+_CODE_ERRORS = {
+    "ImportError": "a module cannot be imported",
+    "ModuleNotFoundError": "a module is missing",
+    "SyntaxError": "the code has a syntax error",
+    "IndentationError": "the code has a syntax error",
+    "TabError": "the code has a syntax error",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """`because` says why not, where a retry would have been left or none is."""
+
+    again: bool
+    because: str = ""
+
+
+def judge(job: Job, attempt: Attempt, code: Reason) -> Verdict:
+    """Of an attempt that failed by itself."""
+    retries = job.spec["retries"]
+    if not retries:
+        return Verdict(False)
+    if cause := _cannot_be_mended(job, attempt, code):
+        return Verdict(False, f"Not tried again: {cause}, which another try cannot mend.")
+    if job.charged_failures >= retries:
+        return Verdict(False, f"Not tried again: {_used(retries)}.")
+    return Verdict(True)
+
+
+def _used(retries: int) -> str:
+    return "its one retry is used" if retries == 1 else f"its {retries} retries are used"
+
+
+def _cannot_be_mended(job: Job, attempt: Attempt, code: Reason) -> str:
+    told = attempt.cause.get("retry") if attempt.cause else None
+    if told == "may":
+        return ""
+    if told == "never":
+        return str(attempt.cause.get("title") or attempt.reason).rstrip(".")
+    if code not in RETRIABLE:
+        return attempt.reason.rstrip(".") or code
+    if attempt.exit_code in PERMANENT_EXITS:
+        return PERMANENT_EXITS[attempt.exit_code]
+    lines = last_lines(job.pk, count=LOOKED_AT)
+    return permanent(line["text"] for line in lines if line["attempt"] == attempt.number)
+
+
+def permanent(lines: Iterable[str]) -> str:
+    """What the last lines of a log say that no other try can mend; "" where they do not."""
+    last = ""
+    for line in lines:
+        if _CUDA_MEMORY.search(line):
+            return "it ran out of GPU memory"
+        if found := _EXCEPTION.search(line):
+            last = found.group(1).rpartition(".")[2]
+    return _CODE_ERRORS.get(last, "")
+
+
+def backoff(failures: int) -> timedelta:
+    return min(BACKOFF_LAST, BACKOFF_FIRST * (1 << (failures - 1)))
+
+
+def at_most(job: Job) -> int:
+    """How many attempts there will have been if every charged one fails; those not charged come on top."""
+    coming = 0 if job.status in ACTIVE or job.is_final else 1
+    left: int = job.spec["retries"] - job.charged_failures
+    return max(job.attempt_number, job.attempt_number + coming + left)
+
+
+def short_cause(code: str, exit_code: int | None) -> str:
+    """Why an attempt was followed by another, in two or three words."""
+    if code == Reason.NON_ZERO_EXIT and exit_code is not None:
+        return f"exit code {exit_code}"
+    return _SHORT.get(code, code)
+
+
+_SHORT: dict[str, str] = {
+    Reason.PREEMPTED: "preempted",
+    Reason.DISRUPTION: "disrupted",
+    Reason.NODE_LOST: "node lost",
+    Reason.START_TIMEOUT: "did not start in time",
+    Reason.HELD: "held",
+    Reason.STOPPED: "held",  # its pods were stopped; only a hold is followed by another attempt
+    Reason.KILLED_BY_SIGNAL: "killed by a signal",
+    Reason.OUTCOME_UNKNOWN: "outcome unknown",
+}
