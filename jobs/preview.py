@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from django.conf import settings
+from django.utils.translation import gettext as _
 
 from accounts.models import Namespace, User
 from jobs.cluster.manifests import Rendering, manifest_for_people, render
@@ -10,6 +13,7 @@ from jobs.cluster.port import Manifest
 from jobs.dispatch import objects_of
 from jobs.models import Attempt, Job
 from jobs.parsing import Parsed, argv_of
+from jobs.quoting import fill_in
 
 MASK = "(made at launch)"
 
@@ -25,6 +29,35 @@ def manifests_of(job: Job) -> list[Manifest]:
     )
     attempt.job = job
     return manifest_for_people(objects_of(attempt, with_secrets=False))
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """What a job's main container gets, in the words of people."""
+
+    command: str  # with its parameters filled in
+    image: str
+    environment: tuple[tuple[str, str], ...]  # name and value; where it comes from, for a secret
+
+
+def what_ran(job: Job) -> Ran:
+    spec = job.parsed
+    leader = next(manifest for manifest in manifests_of(job) if manifest["kind"] == "Job")
+    main = leader["spec"]["template"]["spec"]["containers"][0]
+    return Ran(
+        command=fill_in(spec.command, spec.parameters),
+        image=main["image"],
+        environment=tuple((entry["name"], _shown(entry)) for entry in main.get("env", ())),
+    )
+
+
+def _shown(entry: Manifest) -> str:
+    if "value" in entry:
+        return str(entry["value"])
+    source = entry["valueFrom"]
+    if "secretKeyRef" in source:
+        return _("from a secret")
+    return str(source.get("fieldRef", {}).get("fieldPath", ""))
 
 
 def manifests_to_be(parsed: Parsed, *, namespace: Namespace, user: User) -> list[Manifest]:

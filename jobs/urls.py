@@ -5,11 +5,11 @@ from __future__ import annotations
 from django.urls import path
 
 from jobs import downloads
-from jobs.api import catalogue, files, logs, runtimes, verbs
+from jobs.api import catalogue, clones, drafts, files, logs, runtimes, verbs
 from jobs.api import bulk as bulk_api
 from jobs.api import jobs as api
 from jobs.api import saved as saved_api
-from jobs.views import bulk, job, listing, new, saved
+from jobs.views import asking, bulk, job, listing, new, saved
 from jobs.views import logs as log_pages
 from jobs.views import runtimes as admin_runtimes
 from jobs.views import verbs as buttons
@@ -21,8 +21,9 @@ urlpatterns = [
     path("jobs/views/", saved.view_save, name="views"),
     path("jobs/views/<int:view_id>/", saved.view_change, name="view-change"),
     path("jobs/new/", new.job_new, name="new"),
-    path("jobs/forecast/", new.job_forecast, name="forecast"),
-    path("jobs/preview/", new.job_preview, name="manifest-preview"),
+    path("jobs/forecast/", asking.job_forecast, name="forecast"),
+    path("jobs/preview/", asking.job_preview, name="manifest-preview"),
+    path("jobs/document/", asking.job_document, name="document"),
     path("jobs/sample/", new.job_sample, name="sample"),
     path("jobs/<str:job_id>/", job.job_detail, name="detail"),
     path("jobs/<str:job_id>/logs/", log_pages.job_logs, name="logs"),
@@ -33,6 +34,9 @@ urlpatterns = [
     path("jobs/<str:job_id>/spec/", job.job_spec, name="spec"),
     path("jobs/<str:job_id>/stop/", buttons.job_stop, name="stop"),
     path("jobs/<str:job_id>/stop-now/", buttons.job_stop_now, name="stop-now"),
+    path("jobs/<str:job_id>/edit/", buttons.job_edit, name="edit"),
+    path("jobs/<str:job_id>/pin/", buttons.job_pin, name="pin"),
+    path("jobs/<str:job_id>/unpin/", buttons.job_unpin, name="unpin"),
     path("jobs/<str:job_id>/hold/", buttons.job_hold, name="hold"),
     path("jobs/<str:job_id>/release/", buttons.job_release, name="release"),
     path("admin/runtimes/", admin_runtimes.runtime_list, name="runtimes"),
@@ -48,6 +52,7 @@ api_urls = [
     path("jobs/<str:job_id>/cancel/", verbs.JobCancelView.as_view(), name="job-cancel"),
     path("jobs/<str:job_id>/hold/", verbs.JobHoldView.as_view(), name="job-hold"),
     path("jobs/<str:job_id>/release/", verbs.JobReleaseView.as_view(), name="job-release"),
+    path("jobs/<str:job_id>/clone/", clones.JobCloneView.as_view(), name="job-clone"),
     path("jobs/<str:job_id>/why/", api.JobWhyView.as_view(), name="job-why"),
     path("jobs/<str:job_id>/events/", api.JobEventsView.as_view(), name="job-events"),
     path("jobs/<str:job_id>/manifest/", api.JobManifestView.as_view(), name="job-manifest"),
@@ -57,6 +62,8 @@ api_urls = [
     path("jobs/<str:job_id>/code/", files.JobCodeView.as_view(), name="job-code"),
     path("views/", saved_api.SavedViewsView.as_view(), name="views"),
     path("views/<int:view_id>/", saved_api.SavedViewView.as_view(), name="view"),
+    path("drafts/", drafts.DraftsView.as_view(), name="drafts"),
+    path("drafts/<str:draft_id>/", drafts.DraftView.as_view(), name="draft"),
     path("forecast/", catalogue.ForecastView.as_view(), name="forecast"),
     path("uploads/", catalogue.UploadsView.as_view(), name="uploads"),
     path("runtimes/", runtimes.RuntimesView.as_view(), name="runtimes"),

@@ -6,11 +6,12 @@ from typing import Any
 
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
+from rest_framework.parsers import JSONParser
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from jobs import submission
+from jobs import labels, submission
 from jobs.bodies import DOCUMENT_PARSERS, document_in
 from jobs.documents import iso, job_document, job_row
 from jobs.filters import read_filter
@@ -72,10 +73,23 @@ class JobsView(APIView):
 
 
 class JobView(APIView):
+    parser_classes = [JSONParser]
+
     @extend_schema(operation_id="jobs_get", responses={200: ANY_OBJECT, 404: ANY_OBJECT})
     def get(self, request: Request, job_id: str) -> Response:
         """One job, whole."""
         return Response(job_document(visible_job(request, job_id)))
+
+    @extend_schema(
+        operation_id="jobs_edit",
+        request=OpenApiTypes.OBJECT,
+        responses={200: ANY_OBJECT, 403: ANY_OBJECT, 404: ANY_OBJECT, 409: ANY_OBJECT, 422: ANY_OBJECT},
+    )
+    def patch(self, request: Request, job_id: str) -> Response:
+        """Change its `name`, `notes` (Markdown), `tags` or, while it waits, its `priority`."""
+        job = visible_job(request, job_id)
+        values = request.data if isinstance(request.data, dict) else {}
+        return Response(job_document(labels.edit(job, user=person(request), values=values, request=request)))
 
 
 class JobWhyView(APIView):

@@ -15,7 +15,7 @@ from jobs.documents import job_document
 from jobs.keeping import kept_until
 from jobs.logs import last_lines
 from jobs.outlook import why_waiting
-from jobs.preview import manifests_of
+from jobs.preview import manifests_of, what_ran
 from jobs.run_files import list_files
 from jobs.scope import person, visible_job
 from jobs.states import JobStatus
@@ -23,7 +23,7 @@ from jobs.timeline import phases
 from jobs.yaml_text import to_yaml
 
 
-def job_page(request: HttpRequest, job_id: str, template: str, **more: Any) -> HttpResponse:
+def job_page(request: HttpRequest, job_id: str, template: str, *, status: int = 200, **more: Any) -> HttpResponse:
     """A tab of a job's page in its frame; each of `more` is made from the job."""
     job = visible_job(request, job_id)
     user = person(request)
@@ -38,18 +38,35 @@ def job_page(request: HttpRequest, job_id: str, template: str, **more: Any) -> H
             "phases": phases(job),
             "may_change": may(user, Verb.CHANGE_OWN, job.namespace, owns=own),
             "may_clone": may(user, Verb.SUBMIT, job.namespace),
+            "is_pinned": job.pins.filter(user=user).exists(),
             **{name: make(job) for name, make in more.items()},
         },
+        status=status,
     )
 
 
 @require_GET
 def job_detail(request: HttpRequest, job_id: str) -> HttpResponse:
+    return detail_page(request, job_id)
+
+
+def detail_page(
+    request: HttpRequest,
+    job_id: str,
+    *,
+    label_errors: dict[str, list[str]] | None = None,
+    label_values: dict[str, str] | None = None,
+) -> HttpResponse:
+    """The overview; with the form of its labels as typed, where that was refused."""
     return job_page(
         request,
         job_id,
         "jobs/detail.html",
+        status=422 if label_errors else 200,
         tab=lambda _job: "overview",
+        label_errors=lambda _job: label_errors or {},
+        label_values=lambda _job: label_values or {},
+        tags_text=lambda job: ", ".join(job.tags),
         lines=lambda job: last_lines(job.pk, count=20),
         wait=lambda job: why_waiting(job) if job.status == JobStatus.QUEUED else None,
     )
@@ -86,5 +103,6 @@ def job_spec(request: HttpRequest, job_id: str) -> HttpResponse:
         "jobs/spec.html",
         tab=lambda _job: "spec",
         manifest=lambda job: to_yaml(manifests_of(job)),
+        ran=what_ran,
         files=lambda job: text_files(job.code) if job.code else [],
     )

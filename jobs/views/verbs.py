@@ -9,9 +9,10 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_POST
 
-from jobs import submission
-from jobs.exceptions import JobError, NotAllowed
+from jobs import labels, submission
+from jobs.exceptions import JobError, NotAllowed, SpecError
 from jobs.scope import person, visible_job
+from jobs.views.job import detail_page
 
 
 @require_POST
@@ -32,6 +33,33 @@ def job_hold(request: HttpRequest, job_id: str) -> HttpResponse:
 @require_POST
 def job_release(request: HttpRequest, job_id: str) -> HttpResponse:
     return _change(request, job_id, submission.release)
+
+
+@require_POST
+def job_edit(request: HttpRequest, job_id: str) -> HttpResponse:
+    """The form of name, notes and tags; what is wrong is said on the page, with what was typed."""
+    job = visible_job(request, job_id)
+    typed = {name: request.POST.get(name, "") for name in ("name", "notes", "tags")}
+    values = {**typed, "tags": typed["tags"].replace("，", ",").split(",")}
+    try:
+        labels.edit(job, user=person(request), values=values, request=request)
+    except NotAllowed as error:
+        return render(request, "403.html", {"reason": error.message}, status=403)
+    except SpecError as error:
+        return detail_page(request, job_id, label_errors=error.fields, label_values=typed)
+    return redirect("jobs:detail", job_id)
+
+
+@require_POST
+def job_pin(request: HttpRequest, job_id: str) -> HttpResponse:
+    labels.pin(visible_job(request, job_id), user=person(request))
+    return redirect("jobs:detail", job_id)
+
+
+@require_POST
+def job_unpin(request: HttpRequest, job_id: str) -> HttpResponse:
+    labels.unpin(visible_job(request, job_id), user=person(request))
+    return redirect("jobs:detail", job_id)
 
 
 def _change(request: HttpRequest, job_id: str, verb: Any, **wish: Any) -> HttpResponse:

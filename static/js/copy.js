@@ -1,18 +1,19 @@
 // Buttons with data-copy put their text on the clipboard and say so.
 import { toast } from "./toast.js";
+import { gettext, said } from "./words.js";
 
 export function startCopy() {
   document.addEventListener("click", async (event) => {
-    const button = event.target.closest("[data-copy]");
+    const button = event.target.closest("[data-copy], [data-copy-page]");
     if (!button) return;
     event.preventDefault();
     try {
-      await write(button.dataset.copy);
+      await write(button.dataset.copy ?? location.href);
     } catch (error) {
-      toast(`Could not be copied: ${error.message}`);
+      toast(said(gettext("It could not be copied: {why}"), { why: error.message }));
       return;
     }
-    toast("Copied");
+    toast(button.dataset.copy === undefined ? gettext("Address copied: who may see this job sees the same view") : gettext("Copied"));
     button.classList.add("done");
     setTimeout(() => button.classList.remove("done"), 1500);
   });
@@ -33,5 +34,5 @@ async function write(text) {
   const done = document.execCommand("copy");
   field.remove();
   focused?.focus();
-  if (!done) throw new Error("the browser does not allow it");
+  if (!done) throw new Error(gettext("the browser does not allow it"));
 }

@@ -29,6 +29,7 @@ EVERYONE = _rule("nobody stranger viewer member owner lead auditor admin")
 SIGNED_IN = _rule("stranger viewer member owner lead auditor admin")  # shows only what is one's own, or no secret
 VIEW = _rule("viewer member owner lead auditor admin", hides=True)
 SUBMIT = _rule("member owner lead admin", asks=True)
+CLONE = _rule("member owner lead admin", hides=True, asks=True)
 CHANGE = _rule("owner lead admin", hides=True)  # a job of somebody else needs the lead
 OWNER_ONLY = _rule("owner", hides=True)  # a thing that belongs to one person, such as a token
 ADMIN = _rule("admin")
@@ -55,6 +56,7 @@ ROUTES: dict[str, dict[str, Rule]] = {
     "/jobs/new/": {"GET": SIGNED_IN, "POST": SUBMIT},
     "/jobs/forecast/": {"POST": SUBMIT},
     "/jobs/preview/": {"POST": SUBMIT},
+    "/jobs/document/": {"POST": SIGNED_IN},  # says the caller's own form in other words
     "/jobs/sample/": {"POST": SUBMIT},
     "/jobs/<job_id>/": {"GET": VIEW},
     "/jobs/<job_id>/logs/": {"GET": VIEW},
@@ -65,6 +67,9 @@ ROUTES: dict[str, dict[str, Rule]] = {
     "/jobs/<job_id>/spec/": {"GET": VIEW},
     "/jobs/<job_id>/stop/": {"POST": CHANGE},
     "/jobs/<job_id>/stop-now/": {"POST": CHANGE},
+    "/jobs/<job_id>/edit/": {"POST": CHANGE},
+    "/jobs/<job_id>/pin/": {"POST": VIEW},  # one's own bookmark
+    "/jobs/<job_id>/unpin/": {"POST": VIEW},
     "/jobs/<job_id>/hold/": {"POST": CHANGE},
     "/jobs/<job_id>/release/": {"POST": CHANGE},
     "/admin/runtimes/": {"GET": ADMIN},
@@ -72,10 +77,11 @@ ROUTES: dict[str, dict[str, Rule]] = {
     "/admin/runtimes/<slug>/": {"GET": ADMIN, "POST": ADMIN},
     "/code/<sha256>/": {"GET": SIGNED_URL},
     "/api/v1/jobs/": {"GET": SIGNED_IN, "POST": SUBMIT},
-    "/api/v1/jobs/<job_id>/": {"GET": VIEW},
+    "/api/v1/jobs/<job_id>/": {"GET": VIEW, "PATCH": CHANGE},
     "/api/v1/jobs/<job_id>/cancel/": {"POST": CHANGE},
     "/api/v1/jobs/<job_id>/hold/": {"POST": CHANGE},
     "/api/v1/jobs/<job_id>/release/": {"POST": CHANGE},
+    "/api/v1/jobs/<job_id>/clone/": {"POST": CLONE},
     "/api/v1/jobs/<job_id>/why/": {"GET": VIEW},
     "/api/v1/jobs/<job_id>/events/": {"GET": VIEW},
     "/api/v1/jobs/<job_id>/manifest/": {"GET": VIEW},
@@ -83,6 +89,8 @@ ROUTES: dict[str, dict[str, Rule]] = {
     "/api/v1/jobs/<job_id>/files/": {"GET": VIEW},
     "/api/v1/jobs/<job_id>/files/<path>": {"GET": VIEW},
     "/api/v1/jobs/<job_id>/code/": {"GET": VIEW},
+    "/api/v1/drafts/": {"GET": SIGNED_IN, "POST": SIGNED_IN},
+    "/api/v1/drafts/<draft_id>/": {"GET": OWNER_ONLY, "PUT": OWNER_ONLY, "DELETE": OWNER_ONLY},
     "/api/v1/forecast/": {"POST": SUBMIT},
     "/api/v1/uploads/": {"POST": SIGNED_IN},  # a content-addressed archive that only its uploaders may name
     "/api/v1/runtimes/": {"GET": SIGNED_IN, "POST": ADMIN},
