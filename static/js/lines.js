@@ -1,8 +1,18 @@
 // Lines of a log as elements, in runs: what a carriage return left to be overwritten gives its place to the worker's next line.
-import { render } from "./ansi.js";
+import { plain, render } from "./ansi.js";
 import { clock } from "./time.js";
+import { gettext, ngettext, said } from "./words.js";
 
-const CONTROL = /[\x00-\x08\x0b-\x1f\x7f-\x9f]/;
+// what is worth a mark in the gutter; the first that fits
+const LEVELS = [
+  ["traceback", /^\s*(?:\[[^\]]*\]:?\s*)?Traceback \(most recent call last\)/],
+  ["memory", /out of memory|oom-?kill/i],
+  ["error", /\b(?:ERROR|FATAL|CRITICAL)\b|^\s*(?:error|fatal)\b\s*[:!]|\b[A-Z]\w*(?:Error|Exception)\b(?=:|$)|\bError:/],
+  ["warning", /\bWARN(?:ING)?\b|\b\w*[Ww]arning:/],
+  ["checkpoint", /\b(?:sav(?:ed|ing)|wrote)\b.{0,40}\bcheckpoint|\bcheckpoint\b.{0,60}\b(?:saved|written)\b/i],
+];
+const texts = new WeakMap(); // element -> the line as it was written
+const wholes = new Intl.NumberFormat("en");
 
 export function lineElement(line, job) {
   const element = document.createElement("div");
@@ -10,58 +20,114 @@ export function lineElement(line, job) {
   element.id = `L${line.seq}`;
   element.dataset.seq = line.seq;
   element.dataset.worker = line.worker;
+  element.dataset.attempt = line.attempt;
   if (line.overwritten) element.dataset.overwritten = "1";
+  const level = levelOf(line.text);
+  if (level) element.dataset.level = level;
   const link = document.createElement("a");
   link.className = "n";
-  link.tabIndex = -1; // thousands of stops would keep the keyboard in the log; a line is linked to with the mouse
+  link.tabIndex = -1; // thousands of stops would keep the keyboard in the log; the field "Line" gets there as well
   link.href = `/jobs/${job}/logs/#L${line.seq}`;
   link.textContent = line.seq;
-  const text = document.createElement("span");
-  text.className = "x";
+  const moment = new Date(line.time * 1000);
+  const time = part("time", "t", line.time ? clock(moment) : "");
+  if (line.time) time.title = moment.toLocaleString([], { hour12: false, timeZoneName: "short" });
+  const text = part("span", "x", "");
   render(text, line.text);
-  const time = part("t", clock(new Date(line.time * 1000)));
-  element.append(link, " ", time, " ", part("w", line.worker), " ", text);
+  texts.set(element, line.text);
+  element.append(link, " ", time, " ", part("span", "w", line.worker), " ", text);
   return element;
 }
 
-function part(name, words) {
-  const span = document.createElement("span");
-  span.className = name;
-  span.textContent = words;
-  return span;
+function part(tag, name, words) {
+  const element = document.createElement(tag);
+  element.className = name;
+  element.textContent = words;
+  return element;
 }
 
-export function dress(element) {
-  // what the server wrote is raw text: colours are put in here
-  const text = element.querySelector(".x");
-  if (!text || !CONTROL.test(text.textContent)) return;
-  const raw = text.textContent;
-  text.textContent = "";
-  render(text, raw);
+export function levelOf(text) {
+  const words = plain(text.length > 2000 ? text.slice(0, 2000) : text);
+  return LEVELS.find(([, pattern]) => pattern.test(words))?.[0] ?? "";
+}
+
+export function written(element) {
+  // a line that the server put on the page, as the data it was made of
+  const { seq, worker, attempt, time, overwritten } = element.dataset;
+  return {
+    seq: Number(seq), worker, attempt: Number(attempt), time: Number(time),
+    overwritten: Boolean(overwritten), text: element.querySelector(".x").textContent,
+  };
+}
+
+export function rawOf(element) {
+  return texts.get(element) ?? "";
+}
+
+export function plainOf(element) {
+  return plain(rawOf(element));
+}
+
+export function setFound(element, ranges) {
+  render(element.querySelector(".x"), rawOf(element), ranges);
 }
 
 export class Run {
   // the elements of a stretch of lines, appended to `into`; `open` remembers whose last line will be overwritten
-  constructor(into) {
+  constructor(into, { attempt = 0, counted = true } = {}) {
     this.into = into;
     this.open = new Map();
+    this.attempt = attempt; // of the line before
+    this.counted = counted;
   }
 
   take(element) {
     // true where the line made the log longer
-    const { worker } = element.dataset;
-    const before = this.open.get(worker);
+    const key = keyOf(element);
+    const before = this.open.get(key);
     const inPlace = before && before.parentNode;
     if (inPlace) {
-      element.dataset.from = fromOf(before);
+      const expanded = before.nextElementSibling?.matches(".line-history");
       before.replaceWith(element);
+      this.collapse(element, fromOf(before), updatesOf(before) + 1, expanded);
     } else {
+      const attempt = Number(element.dataset.attempt);
+      if (this.attempt && attempt !== this.attempt) this.into.append(boundary(attempt));
+      this.attempt = attempt;
       this.into.append(element);
     }
-    if (element.dataset.overwritten) this.open.set(worker, element);
-    else this.open.delete(worker);
+    if (element.dataset.overwritten) this.open.set(key, element);
+    else this.open.delete(key);
     return !inPlace;
   }
+
+  collapse(element, from, updates, expanded = false) {
+    element.dataset.from = from;
+    element.dataset.updates = updates;
+    if (!this.counted) return;
+    let button = element.querySelector(".updates");
+    if (!button) {
+      button = part("button", "updates", "");
+      button.type = "button";
+      element.append(" ", button);
+    }
+    button.setAttribute("aria-expanded", expanded);
+    button.textContent = said(ngettext("{count} update collapsed", "{count} updates collapsed", updates), { count: whole(updates) });
+  }
+}
+
+export function boundary(attempt) {
+  const element = part("div", "boundary", said(gettext("Attempt {number} starts here"), { number: attempt }));
+  element.dataset.attempt = attempt;
+  return element;
+}
+
+export function whole(number) {
+  return wholes.format(number);
+}
+
+export function keyOf(element) {
+  return `${element.dataset.attempt}/${element.dataset.worker}`;
 }
 
 export function seqOf(element) {
@@ -71,4 +137,8 @@ export function seqOf(element) {
 export function fromOf(element) {
   // the first of the lines that this element has shown
   return Number(element.dataset.from || element.dataset.seq);
+}
+
+export function updatesOf(element) {
+  return Number(element.dataset.updates || 0);
 }

@@ -1,0 +1,422 @@
+// A window on a job's lines: follows the end until the reader scrolls up, and reads on at either edge as one scrolls.
+// At most `keep` lines are elements. Where the newest are not among them the window is `detached`.
+import { Run, boundary, fromOf, keyOf, lineElement, rawOf, seqOf, updatesOf, written } from "./lines.js";
+import { ask, follow } from "./socket.js";
+
+const PAGE = 1000;
+const NEAR = 60; // pixels from an edge
+const ROUNDS = 8; // pages that one gesture reads where each collapses into a line or two
+const AGAIN = 700; // ms between two questions for new matches
+
+export class LogView {
+  constructor(box, { id, keep, filters = {}, small = false }) {
+    Object.assign(this, { box, id, keep, filters, small });
+    this.lines = box.getElementsByClassName("line");
+    this.only = null; // a search whose matches are all that is shown
+    this.decorate = () => {}; // puts marks on an element that is new on the page
+    this.following = true;
+    this.detached = false;
+    this.unseen = 0;
+    this.generation = 0; // of what is on the page: an answer to an older one is dropped
+    this.loading = -1; // the generation that is being added to
+    this.ahead = []; // runs on the page that reach beyond `last`
+    const served = [...box.querySelectorAll(".line")].map(written);
+    this.run = this.newRun(box);
+    this.first = 0;
+    this.last = 0;
+    this.newest = 0;
+    if (served.length) {
+      box.replaceChildren();
+      this.append(served);
+      this.newest = this.last;
+    }
+    box.addEventListener("scroll", () => this.scrolled(), { passive: true });
+    this.scrollDown();
+  }
+
+  start() {
+    // once its marks are known: lines come from here on
+    const { worker } = this.filters;
+    const topic = worker ? `logs/${this.id}/${worker}` : `logs/${this.id}`;
+    follow(topic, this.last || null, (type, data) => this.take(type, data), () => this.poll());
+    if (!this.small) this.fill();
+  }
+
+  newRun(into, attempt = 0) {
+    return new Run(into, { attempt, counted: !this.small });
+  }
+
+  make(line) {
+    const element = lineElement(line, this.id);
+    this.decorate(element);
+    return element;
+  }
+
+  mine(line) {
+    const { worker, attempt } = this.filters;
+    return (!worker || line.worker === worker) && (!attempt || line.attempt === Number(attempt));
+  }
+
+  get atStart() {
+    return this.first <= 1 || Boolean(this.noneBefore);
+  }
+
+  tell(name, detail = null) {
+    this.box.dispatchEvent(new CustomEvent(`log:${name}`, { detail }));
+  }
+
+  // --- lines that arrive ---
+
+  take(type, data) {
+    if (!data || !data.lines || !data.lines.length) return;
+    const lines = data.lines.filter((line) => this.mine(line));
+    if (type === "snapshot" && this.last && !this.only && lines.length) {
+      const backwards = lines.at(-1).seq < this.last; // another database than before
+      const gap = lines[0].seq > this.newest + 1;
+      if (backwards || (gap && this.following)) {
+        this.detached = false;
+        this.newest = 0;
+        this.reset(lines); // too far behind to be caught up: from the newest; what is between comes by scrolling up
+        this.fill();
+        return;
+      }
+      if (gap) this.detached = true; // read on from where the reader is
+    }
+    this.arrive(lines.filter((line) => line.seq > this.newest));
+  }
+
+  arrive(lines) {
+    if (!lines.length) return;
+    this.newest = lines.at(-1).seq;
+    this.tell("arrived", lines);
+    if (this.only) {
+      this.matchSoon();
+      return;
+    }
+    if (!this.following && this.lines.length + lines.length > this.keep) this.detached = true;
+    if (this.detached) {
+      this.unseen += lines.length;
+    } else {
+      const added = this.append(lines);
+      if (this.following) {
+        this.trimTop();
+        this.scrollDown();
+      } else {
+        this.unseen += added;
+      }
+    }
+    this.tell("window");
+  }
+
+  matchSoon() {
+    // which of the new lines match is for the portal to say
+    if (this.matching || this.detached) return;
+    this.matching = setTimeout(async () => {
+      const { newest } = this;
+      await this.newer();
+      if (this.following) this.scrollDown();
+      this.matching = 0;
+      if (this.only && newest < this.newest) this.matchSoon();
+    }, AGAIN);
+  }
+
+  async poll() {
+    const query = { after: this.newest, limit: 2000, ...this.filters };
+    const answer = await ask(`/api/v1/jobs/${this.id}/logs/?${new URLSearchParams(query)}`);
+    this.arrive(answer.lines);
+  }
+
+  // --- what is on the page ---
+
+  append(lines) {
+    this.box.querySelector("[data-log-empty]")?.remove();
+    const fresh = document.createDocumentFragment();
+    this.run.into = fresh;
+    let added = 0;
+    for (const line of lines) if (this.run.take(this.make(line))) added += 1;
+    this.box.append(fresh);
+    this.run.into = this.box;
+    if (!this.first) this.first = lines[0].seq;
+    this.last = lines.at(-1).seq;
+    return added;
+  }
+
+  prepend(lines) {
+    const fresh = document.createDocumentFragment();
+    const run = this.newRun(fresh);
+    for (const line of lines) run.take(this.make(line));
+    const below = new Map();
+    for (const element of [...this.lines].reverse()) below.set(keyOf(element), element);
+    for (const [key, element] of run.open) {
+      const later = below.get(key); // which overwrote it
+      if (!later) continue;
+      element.remove();
+      run.collapse(later, fromOf(element), updatesOf(later) + updatesOf(element) + 1, isExpanded(later));
+    }
+    const anchor = this.lines[0];
+    const attempt = Number(anchor?.dataset.attempt ?? 0);
+    if (attempt && run.attempt && attempt !== run.attempt && !anchor.previousElementSibling) fresh.append(boundary(attempt));
+    this.first = lines[0].seq;
+    this.keepPlace(anchor, () => {
+      this.box.prepend(fresh);
+      this.trimEnd();
+    });
+  }
+
+  reset(lines) {
+    this.box.replaceChildren();
+    this.generation += 1;
+    this.run = this.newRun(this.box);
+    this.ahead = [];
+    this.noneBefore = false;
+    this.first = 0;
+    this.last = 0;
+    if (lines.length) this.append(lines);
+    this.newest = Math.max(this.last, this.newest);
+    this.detached = !this.only && this.last < this.newest;
+    if (this.following) this.scrollDown();
+    this.tell("window");
+  }
+
+  trimTop() {
+    let extra = this.lines.length - this.keep;
+    if (extra <= 0) return;
+    while (extra > 0 || !this.box.firstElementChild.matches(".line")) {
+      const gone = this.box.firstElementChild;
+      if (gone.matches(".line")) extra -= 1;
+      gone.remove();
+    }
+    this.first = [...this.lines].reduce((least, line) => Math.min(least, fromOf(line)), Infinity);
+    this.noneBefore = false;
+  }
+
+  trimEnd() {
+    let extra = this.lines.length - this.keep;
+    if (extra <= 0) return;
+    while (extra > 0 || !this.box.lastElementChild.matches(".line")) {
+      const gone = this.box.lastElementChild;
+      if (gone.matches(".line")) {
+        extra -= 1;
+        this.last = Math.min(this.last, fromOf(gone) - 1);
+      }
+      gone.remove();
+    }
+    this.detached = true;
+    const left = [...this.lines];
+    this.ahead = left.filter((line) => seqOf(line) > this.last).map((line) => ({ key: keyOf(line), to: seqOf(line) }));
+    this.run = this.newRun(this.box, Number(left.at(-1).dataset.attempt));
+    for (const line of left) if (line.dataset.overwritten) this.run.open.set(keyOf(line), line);
+  }
+
+  keepPlace(anchor, change) {
+    // what is being read stays where it is on the screen
+    const before = anchor ? anchor.getBoundingClientRect().top : 0;
+    change();
+    if (anchor && anchor.isConnected) this.box.scrollTop += anchor.getBoundingClientRect().top - before;
+  }
+
+  // --- moving ---
+
+  scrollDown() {
+    this.box.scrollTop = this.box.scrollHeight;
+  }
+
+  scrolled() {
+    const { scrollHeight, scrollTop, clientHeight } = this.box;
+    const fromEnd = scrollHeight - scrollTop - clientHeight;
+    const was = this.following;
+    if (this.detached) {
+      this.following = false;
+      if (fromEnd < 10 * NEAR) this.newer();
+    } else if (fromEnd < NEAR / 3) {
+      if (!this.following) this.toEnd();
+    } else {
+      this.following = false;
+    }
+    if (!this.small && scrollTop < 4 * NEAR && fromEnd > 0) this.older();
+    if (was !== this.following) this.tell("window");
+  }
+
+  pause() {
+    this.following = false;
+    this.tell("window");
+  }
+
+  async toEnd() {
+    this.following = true;
+    this.unseen = 0;
+    if (this.detached && !(await this.reload())) return;
+    this.trimTop();
+    this.scrollDown();
+    this.tell("window");
+  }
+
+  async toStart() {
+    this.following = false;
+    if (!this.atStart) {
+      const answer = await this.read({ after: 0, limit: PAGE });
+      if (!answer) return;
+      this.show(answer);
+      this.noneBefore = true;
+    }
+    this.box.scrollTop = 0;
+    this.tell("window");
+  }
+
+  async reload() {
+    // the newest there are
+    const answer = await this.read({ before: 2 ** 53 - 1, limit: PAGE });
+    if (!answer) return false;
+    this.newest = Math.max(this.newest, answer.lines.at(-1)?.seq ?? 0);
+    this.reset(answer.lines);
+    if (this.only) this.last = this.newest;
+    else if (this.detached) await this.newer();
+    this.emptyAbove(answer);
+    await this.fill();
+    return true;
+  }
+
+  show(answer) {
+    // a page from anywhere
+    this.reset(answer.lines);
+    this.last = Math.max(this.last, answer.next ?? 0);
+    this.detached = this.last < this.newest || (this.only && answer.done === false);
+  }
+
+  async around(seq) {
+    const answer = await this.read({ after: Math.max(0, seq - 1 - PAGE / 2), limit: PAGE });
+    if (!answer || !answer.lines.length) return null;
+    this.following = false;
+    this.show(answer);
+    return answer;
+  }
+
+  async find(seq) {
+    // the element that shows a line, read from the portal where it is not here; null where there is no such line
+    const here = this.box.querySelector(`.line[data-seq="${seq}"]`);
+    if (here) return here;
+    const answer = await this.around(seq);
+    if (!answer) return null;
+    const line = answer.lines.find((one) => one.seq >= seq);
+    if (!line) return null;
+    return (
+      this.box.querySelector(`.line[data-seq="${line.seq}"]`) ??
+      [...this.lines].find((one) => keyOf(one) === `${line.attempt}/${line.worker}` && fromOf(one) <= line.seq && line.seq <= seqOf(one)) ??
+      null
+    );
+  }
+
+  center(element) {
+    this.following = false;
+    const box = this.box.getBoundingClientRect();
+    const line = element.getBoundingClientRect();
+    this.box.scrollTop += line.top - box.top - (box.height - Math.min(line.height, box.height / 2)) / 2;
+    this.tell("window");
+  }
+
+  firstSeen() {
+    const { top } = this.box.getBoundingClientRect();
+    return [...this.lines].find((line) => line.getBoundingClientRect().bottom > top + 1) ?? null;
+  }
+
+  // --- reading ---
+
+  async narrow(only, near) {
+    // only the lines that match, or all of them again; `near` is the line that stays in sight
+    this.only = only;
+    this.unseen = 0;
+    this.generation += 1;
+    if (near && !this.following) {
+      const answer = await this.around(near);
+      if (answer) {
+        const line = [...this.lines].find((one) => seqOf(one) >= near);
+        if (line) this.center(line);
+        await this.fill();
+        return;
+      }
+    }
+    this.following = true;
+    await this.reload();
+  }
+
+  async read(query) {
+    // null where the portal does not answer: the next scroll asks again
+    const { generation } = this;
+    try {
+      const answer = await ask(`/api/v1/jobs/${this.id}/logs/?${new URLSearchParams({ ...this.filters, ...this.only, ...query })}`);
+      return generation === this.generation ? answer : null;
+    } catch (error) {
+      if (error instanceof TypeError || error.status) return null;
+      throw error;
+    }
+  }
+
+  async once(query) {
+    // one page at a time, up or down
+    if (this.loading === this.generation) return null;
+    this.loading = this.generation;
+    try {
+      return await this.read(query);
+    } finally {
+      this.loading = -1;
+    }
+  }
+
+  async older(rounds = ROUNDS) {
+    for (; rounds > 0 && !this.atStart; rounds -= 1) {
+      const answer = await this.once({ before: this.first || this.last || 2 ** 53 - 1, limit: PAGE });
+      if (!answer) return;
+      if (answer.lines.length) this.prepend(answer.lines);
+      this.emptyAbove(answer);
+      this.tell("window");
+      if (this.box.scrollTop >= NEAR) return;
+    }
+  }
+
+  emptyAbove(answer) {
+    if (this.only) {
+      this.noneBefore = answer.done !== false;
+      if (!this.noneBefore) this.first = answer.next;
+    } else if (!answer.lines.length) this.noneBefore = true;
+  }
+
+  async newer() {
+    const answer = await this.once({ after: this.last, limit: PAGE });
+    if (!answer) return;
+    const anchor = this.lines[this.lines.length - 1];
+    const known = (line) => this.ahead.some((one) => one.key === `${line.attempt}/${line.worker}` && line.seq <= one.to);
+    const lines = answer.lines.filter((line) => !known(line));
+    this.keepPlace(anchor, () => {
+      if (lines.length) this.append(lines);
+      this.last = Math.max(this.last, answer.next ?? 0, answer.lines.at(-1)?.seq ?? 0);
+      this.trimTop();
+    });
+    this.detached = this.only ? answer.done === false : answer.lines.length > 0 && this.last < this.newest;
+    if (this.detached) {
+      if (this.box.scrollHeight <= this.box.clientHeight) await this.newer();
+      return;
+    }
+    this.ahead = [];
+    this.newest = Math.max(this.newest, this.last);
+    this.unseen = 0;
+    this.tell("window");
+    this.scrolled(); // whoever stands at the end follows again
+  }
+
+  async fill() {
+    // until there is something to scroll: pages of a progress bar become one line each
+    if (this.box.scrollHeight <= this.box.clientHeight) await this.older();
+    if (this.following) this.scrollDown();
+  }
+
+  textOf(elements, { times, workers }) {
+    return elements
+      .map((line) => [times && line.querySelector(".t").textContent, workers && line.dataset.worker, line.querySelector(".x").textContent])
+      .map((parts) => parts.filter(Boolean).join(" "))
+      .join("\n");
+  }
+}
+
+function isExpanded(element) {
+  return Boolean(element.nextElementSibling?.matches(".line-history"));
+}
