@@ -19,7 +19,7 @@ from jobs.preview import manifests_of, what_ran
 from jobs.run_files import list_files
 from jobs.scope import person, visible_job
 from jobs.states import JobStatus
-from jobs.timeline import phases
+from jobs.timeline import phases, totals
 from jobs.yaml_text import to_yaml
 
 
@@ -29,13 +29,16 @@ def job_page(request: HttpRequest, job_id: str, template: str, *, status: int = 
     user = person(request)
     own = job.owner_id == user.pk
     document = job_document(job)
+    found = phases(job)
     return render(
         request,
         template,
         {
             "job": document,
             "record": job,
-            "phases": phases(job),
+            "phases": found,
+            "totals": totals(found),
+            "whole": sum(phase.seconds for phase in found),
             "may_change": may(user, Verb.CHANGE_OWN, job.namespace, owns=own),
             "may_clone": may(user, Verb.SUBMIT, job.namespace),
             "is_pinned": job.pins.filter(user=user).exists(),

@@ -18,6 +18,12 @@ export function clock(moment = new Date()) {
   return moment.toLocaleTimeString([], { hour12: false });
 }
 
+function stamp(moment) {
+  // the day only where it is not today
+  const today = moment.toDateString() === new Date().toDateString();
+  return today ? clock(moment) : `${moment.toLocaleDateString()} ${clock(moment)}`;
+}
+
 function show(element) {
   const moment = new Date(element.dataset.time);
   if (Number.isNaN(moment.getTime())) return;
@@ -27,7 +33,7 @@ function show(element) {
     element.dataset.titled = element.dataset.time; // written anew every second it would flicker under the pointer
     element.title = moment.toLocaleString([], { hour12: false, timeZoneName: "short" });
   }
-  const words = style === "clock" ? clock(moment) : style === "age" ? span(age) : age < 5 ? "just now" : `${span(age)} ago`;
+  const words = style === "clock" ? clock(moment) : style === "full" ? stamp(moment) : style === "age" ? span(age) : age < 5 ? "just now" : `${span(age)} ago`;
   if (element.textContent !== words) element.textContent = words;
 }
 
