@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import struct
+import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -10,7 +12,8 @@ from functools import cached_property
 import numpy as np
 import orjson
 import zstandard
-from django.core.files.storage import default_storage
+from django.core.files.base import ContentFile
+from django.core.files.storage import FileSystemStorage, default_storage
 from numpy.typing import NDArray
 
 from jobs.log_text import as_seen
@@ -46,19 +49,29 @@ class Body:
     def numbers_seen(self) -> NDArray[np.intp]:
         return np.flatnonzero(~self.overwritten)
 
+    @cached_property
+    def _kept(self) -> list[str]:
+        kept: list[str] = orjson.loads(zstandard.decompress(self.packed_kept))
+        return kept
+
+    @cached_property
+    def _ends(self) -> NDArray[np.intp]:
+        return np.append(np.flatnonzero(np.frombuffer(self.seen, dtype=np.uint8) == ord("\n")), len(self.seen))
+
+    @cached_property
+    def _places(self) -> NDArray[np.intp]:
+        """Of each line: which one of the kept texts it is, else of those that are seen."""
+        return np.where(self.differs, np.cumsum(self.differs), np.cumsum(~self.overwritten)) - 1
+
     def texts(self, numbers: NDArray[np.intp]) -> list[str]:
         """What the program wrote, escapes and all, of some lines."""
-        differs = self.differs[numbers]
-        kept = orjson.loads(zstandard.decompress(self.packed_kept)) if differs.any() else []
-        place = np.where(differs, np.cumsum(self.differs)[numbers] - 1, np.cumsum(~self.overwritten)[numbers] - 1)
-        ends = np.append(np.flatnonzero(np.frombuffer(self.seen, dtype=np.uint8) == ord("\n")), len(self.seen))
         texts: list[str] = []
-        for keeps, number in zip(differs.tolist(), place.tolist(), strict=True):
+        for keeps, place in zip(self.differs[numbers].tolist(), self._places[numbers].tolist(), strict=True):
             if keeps:
-                texts.append(kept[number])
+                texts.append(self._kept[place])
             else:
-                start = ends[number - 1] + 1 if number else 0
-                texts.append(self.seen[start : ends[number]].decode())
+                start = self._ends[place - 1] + 1 if place else 0
+                texts.append(self.seen[start : self._ends[place]].decode())
         return texts
 
 
@@ -80,6 +93,24 @@ def pack(
     kept = orjson.dumps([texts[number] for number in np.flatnonzero(differs).tolist()])
     frames = [zstandard.compress(part, _LEVEL) for part in (columns, words, kept)]
     return _HEADER.pack(_MAGIC, len(texts), *map(len, frames)) + b"".join(frames)
+
+
+def folder_of(job_id: str) -> str:
+    return f"logs/{job_id[:2]}/{job_id}"
+
+
+def save(job_id: str, first_seq: int, body: bytes) -> str:
+    """Put a new file into the storage, to stay there when the machine loses power; its name."""
+    name = f"{folder_of(job_id)}/{first_seq:012d}-{uuid.uuid4().hex[:8]}.zst"
+    name = default_storage.save(name, ContentFile(body))
+    if isinstance(default_storage, FileSystemStorage):
+        for path in (default_storage.path(name), os.path.dirname(default_storage.path(name))):
+            handle = os.open(path, os.O_RDONLY)
+            try:
+                os.fsync(handle)
+            finally:
+                os.close(handle)
+    return name
 
 
 def load(chunk: LogChunk) -> Body:

@@ -22,7 +22,7 @@ from jobs.models import JobFeed
 
 LONGEST_PATTERN = 1000
 LARGEST_PROGRAM = 10_000  # instructions of RE2: what it may cost per byte where its quick way is too large
-SLICE = 256 * 2**10  # bytes between two looks at the clock
+SLICE = 128 * 2**10  # bytes between two looks at the clock
 SEQS_AT_MOST = 10_000
 BUDGET = 2.0  # seconds a request
 
@@ -75,30 +75,24 @@ class Pattern:
             raise _refused(_("The pattern grows too large, by its repetitions; make them smaller."))
         return cls(regex, line_by_line=not literal and bool(_LINE_BY_LINE.search(text)))
 
-    def hits(self, stretch: Stretch, *, end: float) -> Iterator[tuple[NDArray[np.intp], int]]:
-        """Of slice after slice: the numbers of the picked lines that match, and the number of the slice's last line.
-
-        Stops early once the clock says `end`, though not before the first slice.
-        """
+    def hits(self, stretch: Stretch, *, newest_first: bool = False) -> Iterator[tuple[NDArray[np.intp], int]]:
+        """Slice after slice: the numbers of the picked lines that match, and the number of the line it is searched up to."""
         picked = stretch.picked
         if not len(picked):
             return
         seen = stretch.seen()
-        if not len(seen.numbers):
+        first, last = np.searchsorted(seen.numbers, (picked[0], picked[-1] + 1)).tolist()
+        if first == last:
             return
         wanted = np.zeros(len(stretch.seqs), dtype=np.bool_)
         wanted[picked] = True
         ends = np.append(np.flatnonzero(np.frombuffer(seen.text, dtype=np.uint8) == ord("\n")), len(seen.text))
-        first, last = np.searchsorted(seen.numbers, (picked[0], picked[-1] + 1)).tolist()
-        while first < last:
-            start = int(ends[first - 1]) + 1 if first else 0
-            upto = min(last, max(first + 1, int(np.searchsorted(ends, start + SLICE))))
-            rows = self._rows(seen.text, start, int(ends[upto - 1]), ends)
+        for some in _slices(ends, first, last, newest_first=newest_first):
+            rows = self._rows(
+                seen.text, int(ends[some.start - 1]) + 1 if some.start else 0, int(ends[some.stop - 1]), ends
+            )
             numbers = seen.numbers[rows]
-            yield numbers[wanted[numbers]], int(seen.numbers[upto - 1])
-            first = upto
-            if time.monotonic() >= end:
-                return
+            yield numbers[wanted[numbers]], int(seen.numbers[some.start if newest_first else some.stop - 1])
 
     def _rows(self, text: bytes, start: int, end: int, ends: NDArray[np.intp]) -> NDArray[np.intp]:
         """Which of the lines between two places of a text match."""
@@ -121,13 +115,23 @@ class Pattern:
         return np.searchsorted(ends, np.array(places, dtype=np.intp))
 
 
+def _slices(ends: NDArray[np.intp], first: int, last: int, *, newest_first: bool) -> Iterator[range]:
+    """Lines `first` to `last` in pieces of about SLICE bytes; `ends` says where each line ends."""
+    borders = [first]
+    while borders[-1] < last:
+        start = int(ends[borders[-1] - 1]) if borders[-1] else 0
+        borders.append(min(last, max(borders[-1] + 1, int(np.searchsorted(ends, start + SLICE)))))
+    pieces = list(map(range, borders, borders[1:]))
+    return reversed(pieces) if newest_first else iter(pieces)
+
+
 def find_after(job_id: str, pattern: Pattern, wanted: Wanted, *, limit: int, budget: float = BUDGET) -> Found:
     """The first `limit` lines that match."""
     end = time.monotonic() + budget
     newest = _last_seq(job_id)
     searched, lines = wanted.after, list[dict[str, Any]]()
     for stretch in forward(job_id, wanted):
-        for numbers, upto in pattern.hits(stretch, end=end):
+        for numbers, upto in pattern.hits(stretch):
             lines += stretch.lines(numbers[: limit - len(lines)])
             if len(lines) >= limit:
                 return Found(lines, lines[-1]["seq"], False)
@@ -143,14 +147,12 @@ def find_before(job_id: str, pattern: Pattern, wanted: Wanted, *, limit: int, bu
     end = time.monotonic() + budget
     lines: list[dict[str, Any]] = []
     for stretch in backward(job_id, wanted):
-        # a stretch is searched to its end, whatever the clock says: its last matches are asked for
-        found = [numbers for numbers, _upto in pattern.hits(stretch, end=float("inf"))]
-        numbers = np.concatenate(found) if found else np.array([], dtype=np.intp)
-        lines = stretch.lines(numbers[-(limit - len(lines)) :]) + lines
-        if len(lines) >= limit:
-            return Found(lines, lines[0]["seq"], False)
-        if time.monotonic() >= end:
-            return Found(lines, int(stretch.seqs[0]), False)
+        for numbers, downto in pattern.hits(stretch, newest_first=True):
+            lines = stretch.lines(numbers[-(limit - len(lines)) :]) + lines
+            if len(lines) >= limit:
+                return Found(lines, lines[0]["seq"], False)
+            if time.monotonic() >= end:
+                return Found(lines, int(stretch.seqs[downto]), False)
     return Found(lines, wanted.after, True)
 
 
@@ -160,7 +162,7 @@ def count(job_id: str, pattern: Pattern, wanted: Wanted, *, budget: float = BUDG
     newest = _last_seq(job_id)
     total, seqs, searched = 0, list[int](), wanted.after
     for stretch in forward(job_id, wanted):
-        for numbers, upto in pattern.hits(stretch, end=end):
+        for numbers, upto in pattern.hits(stretch):
             total += len(numbers)
             seqs += stretch.seqs[numbers[: SEQS_AT_MOST - len(seqs)]].tolist()
             searched = int(stretch.seqs[upto])

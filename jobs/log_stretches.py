@@ -81,6 +81,8 @@ class Stretch:
         raise NotImplementedError
 
     def lines(self, numbers: NDArray[np.intp]) -> list[dict[str, Any]]:
+        if not len(numbers):
+            return []
         columns = (
             self.writer[numbers].tolist(),
             self.seqs[numbers].tolist(),
@@ -157,21 +159,27 @@ def forward(job_id: str, wanted: Wanted) -> Iterator[Stretch]:
         # rows first: what lies below the first of them has been sealed by now, or was never there
         rows = list(blocks(job_id, wanted).filter(last_seq__gt=at).order_by("last_seq")[:count])
         upto = min(wanted.before, rows[0].first_seq if rows else NO_END)
-        below = replace(wanted, after=at, before=upto)
-        yield from _sealed(job_id, below)
-        if not rows:
+        if upto > at + 1:
+            yield from _sealed(job_id, replace(wanted, after=at, before=upto))
+        if rows:
+            yield fresh_of(rows).pick(replace(wanted, after=at))
+        if len(rows) < count:
             return
-        yield fresh_of(rows).pick(replace(wanted, after=at))
         at, count = rows[-1].last_seq, _more(rows, count)
 
 
 def backward(job_id: str, wanted: Wanted) -> Iterator[Stretch]:
     """What is wanted, from the newest back; within a stretch the order is that of the log."""
     below, count = wanted.before, ROWS_AT_ONCE
-    while rows := list(blocks(job_id, wanted).filter(first_seq__lt=below).order_by("-last_seq")[:count]):
-        rows.reverse()
-        yield fresh_of(rows).pick(replace(wanted, before=below))
-        below, count = rows[0].first_seq, _more(rows, count)
+    while True:
+        rows = list(blocks(job_id, wanted).filter(first_seq__lt=below).order_by("-last_seq")[:count])
+        if rows:
+            rows.reverse()
+            yield fresh_of(rows).pick(replace(wanted, before=below))
+            below = rows[0].first_seq
+        if len(rows) < count:
+            break
+        count = _more(rows, count)
     yield from _sealed(job_id, replace(wanted, before=below), newest_first=True)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import zlib
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, chain
 from typing import Any
@@ -21,6 +21,7 @@ from jobs.log_stretches import NO_END, Wanted, backward, forward
 from jobs.models import Attempt, JobFeed, LogBlock, Worker
 
 LINES_PER_BLOCK = 2000
+BYTES_PER_BLOCK = 2**20
 MAX_LIMIT = 5000
 logger = logging.getLogger(__name__)
 
@@ -42,7 +43,8 @@ class LogFollower:
         for worker in workers:
             while True:
                 try:
-                    lines = list(self.port.logs(ref, str(worker), after=worker.log_number, limit=LINES_PER_BLOCK))
+                    found = self.port.logs(ref, str(worker), after=worker.log_number, limit=LINES_PER_BLOCK)
+                    lines = _first(found, BYTES_PER_BLOCK)
                 except ClusterError as error:
                     logger.warning("No log of %s %s now: %s", attempt, worker, error)
                     break
@@ -51,9 +53,20 @@ class LogFollower:
                     stored += len(lines)
                     if self.sink:
                         self.sink(worker, lines)
-                if len(lines) < LINES_PER_BLOCK:
+                if len(lines) < LINES_PER_BLOCK and sum(len(line.text) for line in lines) < BYTES_PER_BLOCK:
                     break
         return stored
+
+
+def _first(lines: Iterable[RawLine], most_bytes: int) -> list[RawLine]:
+    """As many as reach so many bytes, so that neither this process nor a reader ever holds much."""
+    taken: list[RawLine] = []
+    for line in lines:
+        taken.append(line)
+        most_bytes -= len(line.text)
+        if most_bytes <= 0:
+            break
+    return taken
 
 
 def store_lines(attempt: Attempt, worker: Worker, lines: Sequence[RawLine]) -> None:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import logging
 from datetime import timedelta
 
 from celery import shared_task
+from celery.exceptions import SoftTimeLimitExceeded
 from django.db.models import Q
 from django.utils import timezone
 
-from jobs import cleaning, code, dispatch
+from jobs import cleaning, code, dispatch, log_sealing
 from jobs.models import Attempt, Job
 from jobs.states import FINAL, JobStatus
+
+logger = logging.getLogger(__name__)
 
 
 @shared_task(soft_time_limit=30)
@@ -47,6 +51,19 @@ def fetch_waiting_code() -> None:
     waiting = Job.objects.filter(code_ready_at=None, status=JobStatus.QUEUED).exclude(status__in=FINAL)
     for job_id in waiting.values_list("pk", flat=True)[:20]:
         code.fetch(job_id)
+
+
+@shared_task(soft_time_limit=120)
+def seal_logs() -> None:
+    """Move what is full, or over, into the storage."""
+    for job_id, over in log_sealing.due():
+        try:
+            while log_sealing.seal(job_id, whole=over):
+                pass
+        except SoftTimeLimitExceeded:
+            raise
+        except Exception:  # the others' logs must not wait for one that cannot be sealed
+            logger.exception("The log of %s could not be sealed", job_id)
 
 
 @shared_task(soft_time_limit=600)

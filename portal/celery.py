@@ -41,6 +41,7 @@ app.conf.update(
         "repair what a crash left": {"task": "jobs.tasks.reconcile_attempts", "schedule": 5.0},
         "fetch code from git": {"task": "jobs.tasks.fetch_waiting_code", "schedule": 15.0},
         "remove what jobs left behind": {"task": "jobs.tasks.clean_up", "schedule": 600.0},
+        "seal logs": {"task": "jobs.tasks.seal_logs", "schedule": 30.0},
         "seal points": {"task": "metrics.tasks.seal_points", "schedule": 5.0},
         "forget dead batches": {"task": "metrics.tasks.forget_dead_batches", "schedule": 1800.0},
         "show that beat and a worker live": {"task": "portal.tasks.beat", "schedule": 5.0},
