@@ -1,10 +1,10 @@
-"""The form of a new job: flat fields of a browser, turned into the same document that REST takes, and back."""
+"""The form of a new job as a browser sends it: what was typed, the document it stands for, and where its errors belong."""
 
 from __future__ import annotations
 
 import json
-import unicodedata
 import uuid
+from dataclasses import replace
 from typing import Any
 
 from django.http import HttpRequest, QueryDict
@@ -12,16 +12,21 @@ from django.utils.translation import gettext as _
 
 from accounts.models import User
 from jobs import archives
-from jobs.exceptions import UploadError
-from jobs.models import Job
-from jobs.reading import Document, document_of, read_document
+from jobs.dotenv import read_dotenv
+from jobs.exceptions import SpecError, UploadError
+from jobs.form_fields import Fields, data_of, fields_of
+from jobs.reading import MAX_YAML, Document, document_of, read_document
+from jobs.yaml_text import merged, to_yaml
 
 TEXTS = (
     "namespace name runtime code_kind script_name script git_url git_ref command workers gpus gpu_type cpus memory shm "
-    "launcher priority time_limit retries stop_grace tags idempotency_key upload_sha256 upload_label"
+    "launcher priority time_limit retries stop_grace tags upload_sha256 upload_label extra yaml written yaml_own parent "
+    "env_text"
 ).split()
+OF_THE_PAGE = ("idempotency_key", "draft")  # each page has its own
 PAIRS = ("param", "env")
-NUMBERS = ("workers", "gpus", "retries")
+MAX_SCRIPT = 4 * 2**20  # bytes that may be pasted
+INLINE = 64 * 2**10  # bytes of a script that its YAML still shows
 
 # where an error of the document belongs on the form
 FIELD_OF = {
@@ -37,83 +42,39 @@ FIELD_OF = {
 }
 
 
-def blank(user: User, *, namespace: str) -> dict[str, Any]:
+def blank(*, namespace: str) -> Fields:
     """What the form shows at first; empty fields mean "what the runtime says"."""
     return {
         **dict.fromkeys(TEXTS, ""),
+        **fields_of({}),
         "namespace": namespace,
         "code_kind": "files",
         "script_name": "train.py",
-        "workers": "1",
-        "gpus": "0",
-        "priority": "normal",
-        "idempotency_key": f"form-{uuid.uuid4()}",
-        "param": [],
-        "env": [],
-        "secret": [],
+        "written": "form",
+        **of_a_new_page(),
     }
 
 
-def of_job(job: Job) -> dict[str, Any]:
-    """The form filled with what another job asked for; secrets keep their names only."""
-    spec = job.parsed
-    sent = document_data(job)
-    code = sent.get("code") or {}
-    files = code.get("files") or {}
-    one = next(iter(files.items())) if len(files) == 1 else None
-    archived = job.code if not one and spec.code.kind != "git" else None
-    return {
-        **blank(job.owner, namespace=spec.namespace),
-        "name": f"{spec.name}-2"[:200],
-        "runtime": spec.runtime,
-        "code_kind": spec.code.kind if one or spec.code.kind in ("git", "none") else "upload",
-        "script_name": one[0] if one else "train.py",
-        "script": one[1] if one else "",
-        "upload_sha256": archived.sha256 if archived else "",
-        "upload_label": _("%(count)d files of %(job)s") % {"count": archived.file_count, "job": job.name}
-        if archived
-        else "",
-        "git_url": spec.code.git,
-        "git_ref": spec.code.ref,
-        "command": spec.command,
-        "workers": str(spec.resources.workers),
-        "gpus": str(spec.resources.gpus),
-        "gpu_type": spec.resources.gpu_type,
-        "cpus": f"{spec.resources.cpu_millis}m",
-        "memory": f"{spec.resources.memory_bytes // 2**20}Mi",
-        "shm": f"{spec.resources.shm_bytes // 2**20}Mi" if spec.resources.shm_bytes else "",
-        "launcher": spec.launcher,
-        "priority": spec.priority,
-        "time_limit": f"{spec.time_limit}s",
-        "retries": str(spec.retries),
-        "stop_grace": f"{spec.stop_grace}s",
-        "tags": ", ".join(spec.tags),
-        "param": [{"name": name, "value": value} for name, value in spec.parameters.items()],
-        "env": [{"name": name, "value": value} for name, value in spec.env.items()],
-        "secret": [{"name": secret.name} for secret in spec.secrets],
-    }
+def of_a_new_page() -> Fields:
+    return {"idempotency_key": f"form-{uuid.uuid4()}", "draft": ""}
 
 
-def document_data(job: Job) -> dict[str, Any]:
-    return read_document(job.spec_text, format=job.spec_format).data
-
-
-def typed(post: QueryDict) -> dict[str, Any]:
+def typed(post: QueryDict) -> Fields:
     """Everything that was typed, to be shown again; of secrets the names only."""
-    values: dict[str, Any] = {name: post.get(name, "") for name in TEXTS}
+    values: Fields = {name: post.get(name, "") for name in (*TEXTS, *OF_THE_PAGE)}
     for pair in PAIRS:
-        values[pair] = [{"name": name, "value": value} for name, value in _pairs(post, pair)]
-    values["secret"] = [{"name": name} for name, _value in _pairs(post, "secret")]
+        values[pair] = [{"name": name, "value": value} for name, value in pairs_of(post, pair)]
+    values["secret"] = [{"name": name} for name, _value in pairs_of(post, "secret")]
     return values
 
 
-def _pairs(post: QueryDict, prefix: str) -> list[tuple[str, str]]:
+def pairs_of(post: QueryDict, prefix: str) -> list[tuple[str, str]]:
     names, values = post.getlist(f"{prefix}_name"), post.getlist(f"{prefix}_value")
     rows = zip(names, values + [""] * len(names), strict=False)
     return [(name.strip(), value) for name, value in rows if name.strip() or value]
 
 
-def keep_uploads(request: HttpRequest, user: User, values: dict[str, Any]) -> dict[str, list[str]]:
+def keep_uploads(request: HttpRequest, user: User, values: Fields) -> dict[str, list[str]]:
     """Store files that came with the form, so that an error elsewhere does not lose them; errors by field."""
     files = request.FILES.getlist("code_files")
     if values["code_kind"] != "upload" or not files:
@@ -137,69 +98,90 @@ def keep_uploads(request: HttpRequest, user: User, values: dict[str, Any]) -> di
     return {}
 
 
-def to_document(post: QueryDict, values: dict[str, Any]) -> Document:
-    """The job document the form stands for; empty fields are left out, so the runtime fills them."""
-    data: dict[str, Any] = {
-        name: values[name].strip()
-        for name in ("namespace", "name", "runtime", "launcher", "priority", "time_limit", "stop_grace")
-        if values[name].strip()
-    }
-    # a browser sends CRLF, which a shell would hand on as a character of the last word
-    data["command"] = values["command"].replace("\r\n", "\n")
-    if values["retries"].strip():
-        data["retries"] = _number(values["retries"])
-    resources = {
-        name: _number(values[name]) if name in NUMBERS else _narrow(values[name])
-        for name in ("workers", "gpus", "gpu_type", "cpus", "memory", "shm")
-        if values[name].strip()
-    }
-    if resources:
-        data["resources"] = resources
-    if code := _code(values):
-        data["code"] = code
-    if tags := [tag.strip() for tag in values["tags"].split(",") if tag.strip()]:
-        data["tags"] = tags
-    if parameters := {row["name"]: _scalar(row["value"]) for row in values["param"]}:
-        data["parameters"] = parameters
-    if env := {row["name"]: row["value"] for row in values["env"]}:
-        data["env"] = env
-    if secrets := {name: {"value": value} for name, value in _pairs(post, "secret")}:
-        data["secrets"] = secrets
+def document_in(values: Fields, *, secrets: list[tuple[str, str]]) -> Document:
+    """The job document: the YAML as written where that was changed last, else what the fields stand for.
+
+    Who has written YAML keeps its comments and order: the fields are put into that text. Raise SpecError.
+    """
+    size = len(values["script"].encode(errors="replace"))
+    if values["code_kind"] == "files" and size > MAX_SCRIPT:
+        raise _too_large(size)
+    if values["written"] == "yaml":
+        document = _with_secrets(read_document(values["yaml"], format="yaml"), secrets)
+        if "code" not in document.data and is_apart(values):
+            code = data_of(values, secrets=[])["code"]
+            return document_of({**document.data, "code": code})
+        return document
+    if values["env_text"].strip():
+        pasted = read_dotenv(values["env_text"])
+        kept = [row for row in values["env"] if row["name"] not in pasted]
+        values["env"] = kept + [{"name": name, "value": value} for name, value in pasted.items()]
+        values["env_text"] = ""
+    data = data_of(values, secrets=secrets)
+    if values["yaml_own"] and values["yaml"].strip() and not is_apart(values):
+        try:
+            text = merged(values["yaml"], without_secrets(data))
+            if len(text.encode()) <= MAX_YAML:
+                return _with_secrets(read_document(text, format="yaml"), secrets)
+        except SpecError:
+            return document_of(data)  # the YAML is half written; the fields are whole
     return document_of(data)
 
 
-def _code(values: dict[str, Any]) -> dict[str, Any]:
-    kind = values["code_kind"]
-    if kind == "files" and values["script"].strip():
-        return {"files": {values["script_name"].strip() or "train.py": values["script"].replace("\r\n", "\n")}}
-    if kind == "upload" and values["upload_sha256"]:
-        return {"upload": values["upload_sha256"]}
-    if kind == "git" and values["git_url"].strip():
-        source = {"git": values["git_url"].strip()}
-        return {**source, "ref": values["git_ref"].strip()} if values["git_ref"].strip() else source
-    return {}
+def shown_yaml(values: Fields, document: Document) -> str:
+    """The document for the YAML side of the form: without secret values, and without a script too large to read."""
+    data = without_secrets(document.data)
+    if is_apart(values):
+        data.pop("code", None)
+    if values["yaml_own"] and values["yaml"].strip():
+        return merged(values["yaml"], data)
+    return to_yaml([data])
 
 
-def _narrow(text: str) -> str:
-    """Full-width digits, as an input method types them, are digits."""
-    return unicodedata.normalize("NFKC", text).strip()
+def is_apart(values: Fields) -> bool:
+    """A large script stays in its field; YAML that names no code means that one."""
+    return values["code_kind"] == "files" and len(values["script"]) > INLINE
 
 
-def _number(text: str) -> int | str:
-    """A number, or the text as it is, about which the document's reader then says what is wrong."""
-    narrow = _narrow(text)
-    return int(narrow) if narrow.isascii() and narrow.isdecimal() and len(narrow) < 12 else narrow
+def without_secrets(data: dict[str, Any]) -> dict[str, Any]:
+    secrets = data.get("secrets")
+    if not isinstance(secrets, dict):
+        return dict(data)
+    hidden = {
+        name: {**entry, "value": ""} if isinstance(entry, dict) and "value" in entry else entry
+        for name, entry in secrets.items()
+    }
+    return {**data, "secrets": hidden}
 
 
-def _scalar(text: str) -> str | int | float:
-    for read in (int, float):
-        try:
-            value = read(text)
-        except ValueError:
-            continue
-        if str(value) == text:
-            return value
-    return text
+def secrets_in(document: Document) -> dict[str, str]:
+    """Secret values that were typed into the text itself."""
+    secrets = document.data.get("secrets")
+    entries = secrets.items() if isinstance(secrets, dict) else ()
+    return {str(name): str(entry["value"]) for name, entry in entries if isinstance(entry, dict) and entry.get("value")}
+
+
+def _with_secrets(document: Document, secrets: list[tuple[str, str]]) -> Document:
+    """Values typed in the form stand in for the empty ones of the YAML."""
+    typed_values = dict(secrets)
+    entries = document.data.get("secrets")
+    if not isinstance(entries, dict):
+        return document
+    filled = {
+        name: {**entry, "value": typed_values.get(str(name), "")}
+        if isinstance(entry, dict) and set(entry) <= {"value"} and not entry.get("value")
+        else entry
+        for name, entry in entries.items()
+    }
+    return replace(document, data={**document.data, "secrets": filled})
+
+
+def _too_large(size: int) -> SpecError:
+    text = _("the script is %(size).1f MB; at most %(most)d MB may be pasted. Upload it as a file instead.") % {
+        "size": size / 2**20,
+        "most": MAX_SCRIPT // 2**20,
+    }
+    return SpecError(f"code.files: {text}", fields={"code.files": [text]})
 
 
 def errors_by_field(fields: dict[str, list[str]]) -> dict[str, list[str]]:
@@ -209,5 +191,7 @@ def errors_by_field(fields: dict[str, list[str]]) -> dict[str, list[str]]:
         last = dotted.removeprefix("resources.")
         place = last if last in TEXTS else next((FIELD_OF[key] for key in FIELD_OF if dotted.startswith(key)), "")
         detail = dotted.partition(".")[2] if place in ("param", "env", "secret") else ""
-        found.setdefault(place or "form", []).extend(f"{detail}: {text}" if detail else text for text in messages)
+        if not place:
+            place, detail = "form", dotted
+        found.setdefault(place, []).extend(f"{detail}: {text}" if detail else text for text in messages)
     return found

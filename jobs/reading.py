@@ -33,15 +33,13 @@ class Document:
         typed = [entry for entry in _secrets(self.data) if "value" in entry]
         if not typed:
             return self.text
-        copy = _load_yaml(self.text) if self.format == "yaml" else json.loads(self.text)
+        copy = load_to_edit(self.text) if self.format == "yaml" else json.loads(self.text)
         for entry in _secrets(copy):
             if "value" in entry:
                 entry["value"] = ""
         if self.format == "json":
             return json.dumps(copy, ensure_ascii=False, indent=2)
-        out = io.StringIO()
-        YAML().dump(copy, out)
-        return out.getvalue()
+        return dump_edited(copy)
 
 
 def _secrets(data: Any) -> list[dict[str, Any]]:
@@ -73,6 +71,20 @@ def document_of(data: dict[str, Any]) -> Document:
     return Document(text=json.dumps(data, ensure_ascii=False, indent=2), format="json", data=data, lines={})
 
 
+def load_to_edit(text: str) -> Any:
+    """The same values, which also remember comments and quotes, to be changed and written again."""
+    return _load_yaml(text, preserve_quotes=True)
+
+
+def dump_edited(data: Any) -> str:
+    writer = YAML()
+    writer.preserve_quotes = True
+    writer.width = 4096  # long lines stay as they are
+    out = io.StringIO()
+    writer.dump(data, out)
+    return out.getvalue()
+
+
 def _refuse_constant(word: str) -> Any:
     raise ValueError(f"{word} is not a number a job can use")
 
@@ -95,9 +107,10 @@ def _load_json(text: str) -> Any:
         raise SpecError(f"Not a usable JSON document: {str(error)[:200]}.") from error
 
 
-def _load_yaml(text: str) -> Any:
+def _load_yaml(text: str, *, preserve_quotes: bool = False) -> Any:
     depth = 0
     reader = YAML()
+    reader.preserve_quotes = preserve_quotes
     reader.allow_duplicate_keys = False
     try:
         # a look at the events first: an alias bomb or a deep nest is refused before anything is built

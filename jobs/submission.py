@@ -41,7 +41,13 @@ def check(document: Document) -> Parsed:
 
 
 def submit(
-    *, user: User, document: Document, request: HttpRequest | None, origin: str, idempotency_key: str = ""
+    *,
+    user: User,
+    document: Document,
+    request: HttpRequest | None,
+    origin: str,
+    idempotency_key: str = "",
+    parent: Job | None = None,
 ) -> Submitted:
     """One accepted request is one job: the row, its first event and its audit row in one transaction."""
     digest = hashlib.sha256(orjson.dumps(document.data, option=orjson.OPT_SORT_KEYS, default=str)).hexdigest()
@@ -71,6 +77,7 @@ def submit(
                 origin=origin,
                 idempotency_key=idempotency_key,
                 digest=digest,
+                parent=parent,
             )
             audit.record(
                 user, "job.submit", target=job.pk, namespace=namespace.slug, after=_audited(job), request=request
@@ -133,6 +140,7 @@ def _insert(
     origin: str,
     idempotency_key: str,
     digest: str,
+    parent: Job | None,
 ) -> Job:
     spec = parsed.spec
     from_git = spec.code.kind == "git"
@@ -146,6 +154,7 @@ def _insert(
         spec=_stored(spec),
         idempotency_key=idempotency_key or None,
         idempotency_digest=digest,
+        parent=parent,
         origin=origin,
         reason_code=Reason.FETCHING_CODE if from_git else Reason.PENDING_EVALUATION,
         reason=_("Its code is being fetched.") if from_git else _("Waits for the dispatcher's next look."),

@@ -11,10 +11,10 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from jobs import labels, submission
+from jobs import labels, lineage, submission
 from jobs.bodies import DOCUMENT_PARSERS, document_in
 from jobs.documents import iso, job_document, job_row
-from jobs.filters import read_filter
+from jobs.filters import PARAMETERS, read_filter
 from jobs.models import Cluster, Job
 from jobs.outlook import why_waiting
 from jobs.preview import manifests_of
@@ -31,13 +31,13 @@ class JobsView(APIView):
         operation_id="jobs_list",
         parameters=[
             OpenApiParameter(name, str)
-            for name in ("namespace", "status", "user", "tag", "q", "since", "fields", "cursor", "limit")
+            for name in (*PARAMETERS, "fields", "cursor", "limit")
         ],
         responses={200: ANY_OBJECT},
     )
     def get(self, request: Request) -> Response:
-        """Jobs one may see, newest first."""
-        wanted = read_filter(request.query_params)
+        """Jobs one may see, newest first; `user=me` is whoever asks, `gpu` a type, `any` or `none`."""
+        wanted = read_filter(request.query_params, me=person(request).username)
         jobs = Job.objects.visible_to(request.user).matching(**wanted.as_arguments()).only("id", "created_at")
         paginator = self.paginator_class()
         page = paginator.paginate_queryset(jobs, request, view=self)
@@ -78,7 +78,8 @@ class JobView(APIView):
     @extend_schema(operation_id="jobs_get", responses={200: ANY_OBJECT, 404: ANY_OBJECT})
     def get(self, request: Request, job_id: str) -> Response:
         """One job, whole."""
-        return Response(job_document(visible_job(request, job_id)))
+        job = visible_job(request, job_id)
+        return Response({**job_document(job), **lineage.told(job, person(request))})
 
     @extend_schema(
         operation_id="jobs_edit",

@@ -1,53 +1,94 @@
-"""The form of a new job, and the answers it asks for while one types."""
+"""The page of a new job: blank, from a draft, or from another job."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from django.contrib import messages
-from django.http import HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_POST
 
 from accounts.access import namespaces_for
+from accounts.models import Namespace, User
 from accounts.roles import Verb
-from jobs import forms, submission
-from jobs.exceptions import JobError
-from jobs.models import PriorityClass, Runtime
-from jobs.outlook import look_ahead
-from jobs.preview import manifests_to_be
+from jobs import clones, drafts, forms, lineage, submission
+from jobs.exceptions import IdempotencyConflict, JobError
+from jobs.form_fields import Fields, extra_of
+from jobs.models import Job, PriorityClass, Runtime
 from jobs.sample import sample_document
 from jobs.scope import person, visible_job
-from jobs.yaml_text import to_yaml
+
+WANTS_JSON = "application/json"
 
 
 @require_http_methods(["GET", "POST"])
 def job_new(request: HttpRequest) -> HttpResponse:
     user = person(request)
     namespaces = list(namespaces_for(user, Verb.SUBMIT))
-    errors: dict[str, list[str]] = {}
-    parent = None
-    if request.method == "POST":
-        values = forms.typed(request.POST)
-        errors = forms.keep_uploads(request, user, values)
-        if not errors:
-            try:
-                done = submission.submit(
-                    user=user,
-                    document=forms.to_document(request.POST, values),
-                    request=request,
-                    origin="page",
-                    idempotency_key=values["idempotency_key"][:100],
-                )
-                return redirect("jobs:detail", done.job.pk)
-            except JobError as error:
-                errors = forms.errors_by_field(error.fields) or {"form": [error.message]}
-    elif request.GET.get("from"):
-        parent = visible_job(request, request.GET["from"])
-        values = forms.of_job(parent)
-    else:
-        first = next((n.slug for n in namespaces if n.kind == "project"), namespaces[0].slug if namespaces else "")
-        values = forms.blank(user, namespace=request.GET.get("namespace") or first)
+    if request.method != "POST":
+        return _page(request, user, namespaces, _fields_at_first(request, user, namespaces), {})
+    values = forms.typed(request.POST)
+    job, errors = _submit(request, user, values)
+    if request.headers.get("Accept") == WANTS_JSON and job is not None:
+        return JsonResponse({"id": job.pk, "url": reverse("jobs:detail", args=[job.pk])}, status=201)
+    if job is not None:
+        return redirect("jobs:detail", job.pk)
+    return _page(request, user, namespaces, values, errors)
+
+
+def _submit(request: HttpRequest, user: User, values: Fields) -> tuple[Job | None, dict[str, list[str]]]:
+    """The job, or what stands in its way by field."""
+    errors = forms.keep_uploads(request, user, values)
+    if errors:
+        return None, errors
+    try:
+        done = submission.submit(
+            user=user,
+            document=forms.document_in(values, secrets=forms.pairs_of(request.POST, "secret")),
+            request=request,
+            origin="page",
+            idempotency_key=values["idempotency_key"][:100],
+            parent=parent_in(user, values),
+        )
+    except IdempotencyConflict:
+        # the form came back from the browser's history, was changed, and is sent again: that is another job
+        made = Job.objects.get(owner=user, idempotency_key=values["idempotency_key"][:100])
+        values |= {"idempotency_key": forms.of_a_new_page()["idempotency_key"]}
+        text = _("This form has made %(name)s (%(id)s) already. Submit again to make another job.")
+        return None, {"form": [text % {"name": made.name, "id": made.pk}]}
+    except JobError as error:
+        return None, forms.errors_by_field(error.fields) or {"form": [error.message]}
+    if values["draft"]:
+        drafts.remove_sent(user, values["draft"], request=request)
+    return done.job, {}
+
+
+def parent_in(user: User, values: Fields) -> Job | None:
+    """The job the form is a clone of; one that may no longer be seen is forgotten."""
+    text = values["parent"].replace("\0", "")
+    return Job.objects.visible_to(user).filter(pk=text).first() if text else None
+
+
+def _fields_at_first(request: HttpRequest, user: User, namespaces: list[Namespace]) -> Fields:
+    if wanted := request.GET.get("draft"):
+        try:
+            return drafts.fields_of_draft(drafts.draft_of(user, wanted))
+        except Http404:
+            messages.info(request, _("That draft is gone: its job was made, or it was removed."))
+    if wanted := request.GET.get("from"):
+        return clones.fields_to_clone(visible_job(request, wanted))
+    first = next((n.slug for n in namespaces if n.kind == "project"), namespaces[0].slug if namespaces else "")
+    return forms.blank(namespace=request.GET.get("namespace") or first)
+
+
+def _page(
+    request: HttpRequest, user: User, namespaces: list[Namespace], values: Fields, errors: dict[str, list[str]]
+) -> HttpResponse:
+    parent = parent_in(user, values)
+    runtimes = list(Runtime.objects.filter(is_active=True))
     return render(
         request,
         "jobs/new.html",
@@ -55,42 +96,42 @@ def job_new(request: HttpRequest) -> HttpResponse:
             "form": values,
             "errors": errors,
             "parent": parent,
+            "commit": _commit_choice(parent),
+            "drafts": drafts.drafts_of(user),
+            "extra": list(extra_of(values)),
             "namespaces": namespaces,
-            "runtimes": list(Runtime.objects.filter(is_active=True)),
+            "runtimes": runtimes,
+            "catalogue": [_card(runtime) for runtime in runtimes],
             "priorities": list(PriorityClass.objects.all()),
+            "max_script": forms.MAX_SCRIPT,
         },
         status=422 if errors else 200,
     )
 
 
-def _draft(request: HttpRequest) -> dict[str, Any]:
-    """The form as it stands, without its files: what forecast and preview ask about."""
-    values = forms.typed(request.POST)
-    parsed = submission.check(forms.to_document(request.POST, values))
-    return {"parsed": parsed, "namespace": submission.namespace_to_submit(person(request), parsed.spec.namespace)}
+def _card(runtime: Runtime) -> dict[str, Any]:
+    """What the form shows of a runtime that is chosen."""
+    launchers = runtime.launchers or ["plain"]
+    return {
+        "slug": runtime.slug,
+        "title": runtime.title,
+        "description": runtime.description,
+        "image": runtime.image,
+        "launchers": launchers,
+        "defaults": {"launcher": launchers[0], "image": runtime.image, **runtime.defaults},
+        "locked": runtime.locked,
+        "metric_rules": runtime.metric_rules,
+        "deprecation": runtime.deprecation,
+    }
 
 
-@require_POST
-def job_forecast(request: HttpRequest) -> HttpResponse:
-    """Fragment: will the job of the form start now?"""
-    try:
-        draft = _draft(request)
-        will = look_ahead(draft["parsed"], namespace=draft["namespace"], user=person(request))
-    except JobError as error:
-        return render(request, "jobs/_forecast.html", {"forecast": None, "problem": error.message})
-    spec = draft["parsed"].spec
-    return render(request, "jobs/_forecast.html", {"forecast": will, "spec": spec, "namespace": draft["namespace"]})
-
-
-@require_POST
-def job_preview(request: HttpRequest) -> HttpResponse:
-    """Fragment: the exact objects the form becomes."""
-    try:
-        draft = _draft(request)
-        shown = manifests_to_be(draft["parsed"], namespace=draft["namespace"], user=person(request))
-    except JobError as error:
-        return render(request, "jobs/_manifest.html", {"manifest": "", "problem": error.message})
-    return render(request, "jobs/_manifest.html", {"manifest": to_yaml(shown)})
+def _commit_choice(parent: Job | None) -> dict[str, str] | None:
+    """For code from git: the commit that the parent ran, and the branch or tag it was found at."""
+    commit = clones.commit_of(parent) if parent else ""
+    if parent is None or not commit:
+        return None
+    code = lineage.data_of(parent).get("code") or {}
+    return {"url": str(code.get("git", "")), "commit": commit, "ref": str(code.get("ref") or "HEAD")}
 
 
 @require_POST

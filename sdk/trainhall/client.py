@@ -228,8 +228,23 @@ class Job:
         """Why it stands where it stands, and its place in the queue."""
         return self.client.get(self._path("why/"))
 
-    def clone(self, changes: Optional[Dict[str, Any]] = None) -> "Job":
-        return Job(self.client, self.client.post(self._path("clone/"), changes or {}))
+    def clone(
+        self,
+        changes: Optional[Mapping[str, Any]] = None,
+        *,
+        latest: bool = False,
+        idempotency_key: Optional[str] = None,
+    ) -> "Job":
+        """Submit it again with some fields set by dotted name: job.clone({"parameters.lr": 1e-4, "resources.gpus": 4}).
+
+        None takes a field out. Code from git is the commit that ran; `latest` looks its branch up again.
+        """
+        wish = json.dumps({"set": dict(changes or {}), "code": "latest" if latest else "same"}).encode()
+        headers = {"Idempotency-Key": idempotency_key or new_id()}
+        return Job(
+            self.client,
+            self.client.call("POST", self._path("clone/"), wish, "application/json", headers, repeatable=True),
+        )
 
     def _do(self, what: str, document: Any = None) -> "Job":
         self.data = self.client.post(self._path(what), document, repeatable=True)

@@ -43,6 +43,7 @@ ROUTES: dict[str, dict[str, Rule]] = {
     "/logout/": {"POST": SIGNED_IN},
     "/me/tokens/": {"GET": SIGNED_IN, "POST": SIGNED_IN},
     "/me/tokens/<key>/revoke/": {"POST": OWNER_ONLY},
+    "/me/tokens/<key>/restore/": {"POST": SIGNED_IN},  # one's own, and only seconds after; else a sentence
     "/me/namespaces/": {"GET": SIGNED_IN},
     "/api/v1/tokens/": {"GET": SIGNED_IN, "POST": SIGNED_IN},
     "/api/v1/tokens/current/": {"GET": SIGNED_IN},
@@ -53,6 +54,9 @@ ROUTES: dict[str, dict[str, Rule]] = {
     "/api/v1/namespaces/<name>/quota/": {"GET": VIEW},
     "/api/v1/audit/": {"GET": AUDIT},
     "/jobs/": {"GET": SIGNED_IN},
+    "/jobs/bulk/": {"POST": SIGNED_IN},  # each job by the rights of its own; the answer says which were refused
+    "/jobs/views/": {"POST": SIGNED_IN},
+    "/jobs/views/<view_id>/": {"POST": CHANGE},  # one that alice shares in vision
     "/jobs/new/": {"GET": SIGNED_IN, "POST": SUBMIT},
     "/jobs/forecast/": {"POST": SUBMIT},
     "/jobs/preview/": {"POST": SUBMIT},
@@ -77,6 +81,10 @@ ROUTES: dict[str, dict[str, Rule]] = {
     "/admin/runtimes/<slug>/": {"GET": ADMIN, "POST": ADMIN},
     "/code/<sha256>/": {"GET": SIGNED_URL},
     "/api/v1/jobs/": {"GET": SIGNED_IN, "POST": SUBMIT},
+    "/api/v1/jobs/bulk/": {"POST": SIGNED_IN},
+    "/api/v1/views/": {"GET": SIGNED_IN, "POST": SIGNED_IN},
+    "/api/v1/views/<view_id>/": {"GET": VIEW, "PATCH": CHANGE, "DELETE": CHANGE},
+    "/api/v1/sparklines/": {"GET": SIGNED_IN},  # of the jobs one sees; others are left out
     "/api/v1/jobs/<job_id>/": {"GET": VIEW, "PATCH": CHANGE},
     "/api/v1/jobs/<job_id>/cancel/": {"POST": CHANGE},
     "/api/v1/jobs/<job_id>/hold/": {"POST": CHANGE},

@@ -13,7 +13,7 @@ from accounts.models import ApiToken, Membership, Namespace, User
 from accounts.people import ensure_person
 from accounts.roles import Role, SiteRole
 from jobs import archives
-from jobs.models import Job, Runtime
+from jobs.models import Draft, Job, Runtime, SavedView
 from portal import seed
 from tests.factories import leave_file, make_job
 
@@ -25,6 +25,8 @@ class Stage:
     people: dict[str, User | None]
     job: Job
     token: ApiToken
+    draft: Draft
+    view_id: int = 0
 
     def client(self, who: str) -> Client:
         client = Client(raise_request_exception=False)
@@ -39,6 +41,8 @@ class Stage:
             "key": self.token.token_key,
             "sha256": "0" * 64,
             "slug": "shell",
+            "draft_id": str(self.draft.pk),
+            "view_id": str(self.view_id),
             "path": "out/model.txt",
         }
 
@@ -46,9 +50,11 @@ class Stage:
         """What nobody may change who may not."""
         return (
             list(Job.objects.order_by("pk").values_list("pk", "version", "cancel_requested_at", "held_by_id")),
-            list(ApiToken.objects.order_by("pk").values_list("pk", flat=True)),
+            list(ApiToken.objects.order_by("pk").values_list("pk", "revoked_at")),
             list(Membership.objects.order_by("pk").values_list("pk", "role")),
             list(Namespace.objects.order_by("pk").values_list("pk", "gpu_limit")),
+            list(Draft.objects.order_by("pk").values_list("pk", "values")),
+            list(SavedView.objects.order_by("pk").values_list("pk", "name", "namespace_id")),
             list(Runtime.objects.order_by("pk").values_list("pk", "version")),
             list(User.objects.order_by("pk").values_list("pk", "site_role", "is_active", "password")),
         )
@@ -72,4 +78,6 @@ def stage(vision: Namespace, alice: User, bob: User, carol: User, dave: User, ad
     token, _text = tokens.issue(alice, name="laptop", scope="read", days=30)
     job = make_job(alice, vision, code=archives.from_files({"train.py": "print(1)"}))
     leave_file(job, "out/model.txt", b"weights")
-    return Stage(people=people, job=job, token=token)
+    view = SavedView.objects.create(owner=alice, namespace=vision, name="team queue", query="status=queued")
+    draft = Draft.objects.create(owner=alice, values={"name": "half"})
+    return Stage(people=people, job=job, token=token, draft=draft, view_id=view.pk)

@@ -38,6 +38,8 @@ MADE_UP = {
     "key": "th_000000000000",
     "sha256": "f" * 64,
     "slug": "no-such",
+    "draft_id": "00000000-0000-4000-8000-000000000000",
+    "view_id": "999999999",
     "path": "out/no-such",
 }
 DOCUMENT = {"namespace": "vision", "runtime": "shell", "command": "echo hello"}
@@ -53,6 +55,7 @@ BODIES: dict[tuple[str, str], dict[str, Any]] = {
     ("POST", "/jobs/new/"): {"data": FORM},
     ("POST", "/jobs/forecast/"): {"data": FORM},
     ("POST", "/jobs/preview/"): {"data": FORM},
+    ("POST", "/jobs/document/"): {"data": FORM},
     ("POST", "/jobs/sample/"): {"data": {"namespace": "vision"}},
 }
 READ_NO_QUERY = {

@@ -168,7 +168,8 @@ class Portal:
             job["held_by"] = "alice" if what == "hold" else None
             return 200, job
         if what == "clone":
-            return 501, _error("not_implemented", "Cloning comes with a later release.")
+            change = {"field": "parameters.lr", "label": "lr", "before": "0.001", "after": "0.0001", "lines": ""}
+            return 201, {**job, "id": "a1b2c3d4f5", "changes": [change]}
         return 404, _error("not_found", "There is nothing here for you.")
 
     def _upload(self, headers: Any, body: bytes) -> tuple[int, Any]:

@@ -260,10 +260,18 @@ class TestActing:
         assert trainhall("hold", two["id"]).stdout.endswith(", held\n")
         assert "held" not in trainhall("release", two["id"]).stdout
 
+    def test_a_clone_sets_fields_by_dotted_name_and_says_what_is_different(
+        self, trainhall: Run, portal: Portal
+    ) -> None:
+        words = ["--set", "parameters.lr=1e-4", "--gpus", "4", "--unset", "tags", "--secret", "HF_TOKEN", "--latest"]
+        done = trainhall("clone", portal.add_job()["id"], *words, HF_TOKEN="hf_1")
+        assert (done.returncode, done.stdout) == (0, "a1b2c3d4f5\n"), done.stderr
+        assert done.stderr.startswith("lr: 0.001 -> 0.0001\n")
+        changes = {"parameters.lr": 1e-4, "resources.gpus": 4, "tags": None, "secrets.HF_TOKEN": {"value": "hf_1"}}
+        assert sent(portal) == {"set": changes, "code": "latest"}
+        assert trainhall("clone", "x", "--set", "lr").returncode == 2
+
     def test_what_the_portal_cannot_do_yet_is_said_in_its_words(self, trainhall: Run, portal: Portal) -> None:
-        done = trainhall("clone", portal.add_job()["id"], "--set", "parameters.lr=1e-4")
-        assert (done.returncode, done.stderr) == (3, "trainhall: Cloning comes with a later release.\n")
-        assert sent(portal) == {"parameters": {"lr": 1e-4}}
         done = trainhall("usage", "-n", "vision")
         assert (done.returncode, done.stderr) == (3, "trainhall: There is nothing here for you.\n")
 

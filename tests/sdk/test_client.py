@@ -66,8 +66,19 @@ def test_what_may_not_be_repeated_is_asked_once(client: Client, portal: Portal) 
     job = client.submit(DOCUMENT)
     portal.lose_answers = 1
     with pytest.raises(TrainhallError, match="cannot be reached"):
-        job.clone()
+        client.post(f"jobs/{job.id}/clone/")
     assert [request["path"] for request in portal.requests].count(f"/api/v1/jobs/{job.id}/clone/") == 1
+
+
+def test_a_clone_whose_answer_was_lost_is_made_once(
+    client: Client, portal: Portal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(client_module.time, "sleep", lambda _seconds: None)
+    job = client.submit(DOCUMENT)
+    portal.lose_answers = 1
+    job.clone({"parameters.lr": 1e-4})
+    asked = [request for request in portal.requests if request["path"].endswith("/clone/")]
+    assert len(asked) == 2 and len({request["headers"]["Idempotency-Key"] for request in asked}) == 1
 
 
 def test_errors_carry_code_message_and_fields(client: Client) -> None:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from typing import Any, Callable, Dict, List
 
 from trainhall.client import Client, Job, quote
+from trainhall.commands.submitting import RESOURCES, SIMPLE, announce, from_environment
+from trainhall.commands.watching import follow
 from trainhall.errors import TrainhallError
 from trainhall.tables import show_json
 
@@ -24,12 +27,47 @@ def add_commands(verbs: Any, common: argparse.ArgumentParser) -> None:
     verb = verbs.add_parser("clone", parents=[common], help="submit a job again, changed or not")
     verb.add_argument("job")
     verb.add_argument("--set", action="append", default=[], metavar="FIELD=VALUE", help="such as parameters.lr=1e-4")
+    verb.add_argument("--unset", action="append", default=[], metavar="FIELD", help="leave a field of the job out")
+    for option, field, kind in SIMPLE:
+        if field != "runtime":
+            verb.add_argument(option, type=kind, dest="set_" + field, metavar=field.upper())
+    for option, field, kind in RESOURCES:
+        verb.add_argument(option, type=kind, dest="set_resources." + field, metavar=field.upper())
+    verb.add_argument(
+        "--secret", action="append", default=[], metavar="NAME", help="its value is taken from your own environment"
+    )
+    verb.add_argument("--latest", action="store_true", help="of code from git the branch, not the commit that ran")
+    verb.add_argument("--wait", action="store_true", help="show the logs and end with the job's exit code")
     verb.set_defaults(run=clone)
 
 
-def clone(chosen: argparse.Namespace) -> None:
-    job = Job(Client(), {"id": chosen.job}).clone(_changes(chosen.set))
-    _show([job], chosen.json)
+def clone(chosen: argparse.Namespace) -> int:
+    client = Client()
+    client.agent = "trainhall-cli/0.1"
+    job = Job(client, {"id": chosen.job}).clone(changes_of(chosen), latest=chosen.latest)
+    for change in [] if chosen.json else job.data.get("changes") or []:
+        before, after = change.get("before") or "not set", change.get("after") or "not set"
+        told = change["lines"] if change.get("lines") else "{} -> {}".format(before, after)
+        print("{}: {}".format(change.get("label") or change.get("field"), told), file=sys.stderr)
+    announce(job, chosen.json and not chosen.wait)
+    return follow(job, as_json=chosen.json) if chosen.wait else 0
+
+
+def changes_of(chosen: argparse.Namespace) -> Dict[str, Any]:
+    """The options as fields by their dotted names."""
+    changes: Dict[str, Any] = {}
+    for name, value in vars(chosen).items():
+        if name.startswith("set_") and value is not None:
+            changes[name[len("set_") :]] = value
+    for text in chosen.set:
+        name, equals, value = text.partition("=")
+        if not equals or not all(name.split(".")):
+            raise TrainhallError("usage", "--set takes FIELD=VALUE, not {!r}.".format(text))
+        changes[name] = _value(value)
+    changes.update(dict.fromkeys(chosen.unset))
+    for name in chosen.secret:
+        changes["secrets." + name] = {"value": from_environment(name)}
+    return changes
 
 
 def _each(chosen: argparse.Namespace, act: Callable[[Job], Job]) -> None:
@@ -47,21 +85,6 @@ def _show(jobs: List[Job], as_json: bool) -> None:
         note = ", asked to stop" if job.data.get("cancel_requested_at") and not job.is_final else ""
         held = ", held" if job.data.get("held_by") else ""
         print("{} {}{}{}".format(job.id, job.status, note, held))
-
-
-def _changes(texts: List[str]) -> Dict[str, Any]:
-    """Dotted names become nested documents."""
-    changes: Dict[str, Any] = {}
-    for text in texts:
-        name, equals, value = text.partition("=")
-        parts = name.split(".")
-        if not equals or not all(parts):
-            raise TrainhallError("usage", "--set takes FIELD=VALUE, not {!r}.".format(text))
-        inner = changes
-        for part in parts[:-1]:
-            inner = inner.setdefault(part, {})
-        inner[parts[-1]] = _value(value)
-    return changes
 
 
 def _value(text: str) -> Any:

@@ -111,7 +111,7 @@ def fields_of(chosen: argparse.Namespace) -> Dict[str, Any]:
     if chosen.param:
         fields["parameters"] = {name: _scalar(text) for name, text in (_pair(text, "--param") for text in chosen.param)}
     if chosen.secret:
-        fields["secrets"] = {name: {"value": _from_environment(name)} for name in chosen.secret}
+        fields["secrets"] = {name: {"value": from_environment(name)} for name in chosen.secret}
     if chosen.tag:
         fields["tags"] = chosen.tag
     if chosen.notify:
@@ -206,7 +206,7 @@ def _scalar(text: str) -> Any:
     return {"true": True, "false": False}.get(text, text)
 
 
-def _from_environment(name: str) -> str:
+def from_environment(name: str) -> str:
     try:
         return os.environ[name]
     except KeyError:
