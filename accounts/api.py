@@ -44,7 +44,7 @@ class Tokens(APIView):
     @extend_schema(operation_id="tokens_list", responses={200: TokenListSerializer, **REFUSALS})
     def get(self, request: Request) -> Response:
         """One's own personal tokens, newest first; their characters are not kept."""
-        mine = ApiToken.objects.filter(user=person_of(request)).order_by("-created")
+        mine = tokens.living(person_of(request))
         return Response(TokenListSerializer({"results": mine}).data)
 
     @extend_schema(request=NewTokenSerializer, responses={201: TokenWithTextSerializer, **REFUSALS})

@@ -72,7 +72,7 @@ def token_of(text: str) -> ApiToken:
         digest = hash_token(text)
     except UnicodeEncodeError:
         raise AuthenticationFailed(_("This token is not known; it may have been revoked."), "bad_token") from None
-    token: ApiToken | None = ApiToken.objects.select_related("user").filter(digest=digest).first()
+    token: ApiToken | None = ApiToken.objects.select_related("user").filter(digest=digest, revoked_at=None).first()
     if token is None:
         raise AuthenticationFailed(_("This token is not known; it may have been revoked."), "bad_token")
     if token.expiry is not None and token.expiry <= timezone.now():

@@ -116,6 +116,9 @@ class ApiToken(AbstractAuthToken):
     scope = models.CharField(max_length=10, choices=SCOPES, default="read")
     last_used_at = models.DateTimeField(null=True, blank=True)
     last_used_from = models.GenericIPAddressField(null=True, blank=True)
+    revoked_at = models.DateTimeField(
+        null=True, blank=True, help_text=_("Dead from then on; the row stays a moment, so that it can be undone.")
+    )
 
     def __str__(self) -> str:
         return f"{self.token_key}… of {self.user}"

@@ -12,6 +12,7 @@ urlpatterns = [
     path("logout/", views.sign_out, name="logout"),
     path("me/tokens/", views.my_tokens, name="tokens"),
     path("me/tokens/<str:key>/revoke/", views.revoke_token, name="revoke_token"),
+    path("me/tokens/<str:key>/restore/", views.restore_token, name="restore_token"),
     path("me/namespaces/", views.my_namespaces, name="my_namespaces"),
 ]
 api_urls = [

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import cast
 
+from django.contrib import messages
 from django.contrib.auth import authenticate, login, logout
 from django.contrib.auth.decorators import login_not_required
 from django.db import transaction
-from django.http import HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
@@ -18,7 +19,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from accounts import access, audit, throttle, tokens
 from accounts.auth import is_empty_secret
 from accounts.forms import LoginForm, TokenForm
-from accounts.models import ApiToken, Membership, User
+from accounts.models import Membership, User
 from accounts.own_paths import HOME, own_path
 
 TWELVE_HOURS = 12 * 3600
@@ -116,13 +117,28 @@ def my_tokens(request: HttpRequest) -> HttpResponse:
         if form.is_valid():
             _token, text = tokens.issue(person, **form.cleaned_data, request=request)
             form, status = TokenForm(), 201
-    mine = ApiToken.objects.filter(user=person).order_by("-created")
-    return render(request, "accounts/tokens.html", {"tokens": mine, "form": form, "new_token": text}, status=status)
+    context = {
+        "tokens": tokens.living(person),
+        "revoked": tokens.just_revoked(person),
+        "form": form,
+        "new_token": text,
+    }
+    return render(request, "accounts/tokens.html", context, status=status)
 
 
 @require_POST
 def revoke_token(request: HttpRequest, key: str) -> HttpResponse:
     tokens.revoke(cast(User, request.user), key, request=request)
+    return redirect("accounts:tokens")
+
+
+@require_POST
+def restore_token(request: HttpRequest, key: str) -> HttpResponse:
+    """Undo a revocation while the page still offers it."""
+    try:
+        tokens.undo_revoke(cast(User, request.user), key, request=request)
+    except Http404:
+        messages.error(request, _("It is too late to undo this. Make a new token."))
     return redirect("accounts:tokens")
 
 

@@ -27,3 +27,4 @@ def clear_expired() -> None:
     now = timezone.now()
     Session.objects.filter(expire_date__lt=now).delete()
     ApiToken.objects.filter(expiry__lt=now - timedelta(days=30)).delete()
+    ApiToken.objects.filter(revoked_at__lt=now - timedelta(hours=1)).delete()

@@ -3,6 +3,7 @@ import { startClocks } from "./time.js";
 import { startConfirm } from "./confirm.js";
 import { startCopy } from "./copy.js";
 import { startKeys } from "./keys.js";
+import { startVanishing } from "./toast.js";
 import { startTheme } from "./toggle.js";
 
 startTheme();
@@ -10,6 +11,7 @@ startClocks();
 startConfirm();
 startCopy();
 startKeys();
+startVanishing();
 
 const kind = document.body.dataset.page;
 if (document.querySelector("[data-job-list]")) import("./list.js").then((list) => list.start());

@@ -25,3 +25,10 @@ function container() {
   place.setAttribute("aria-hidden", "true"); // the live region says it
   return place;
 }
+
+export function startVanishing() {
+  // an offer that the server takes for some seconds only, such as an undo
+  for (const offer of document.querySelectorAll("[data-vanishes]")) {
+    setTimeout(() => offer.remove(), Number(offer.dataset.vanishes) * 1000);
+  }
+}

@@ -75,7 +75,7 @@ class TestTokens:
         answer = post(as_(alice), "/api/v1/tokens/", body)
         assert answer.status_code == 400
         assert answer.json()["error"]["fields"]
-        assert not ApiToken.objects.exists()
+        assert not tokens.living(alice).exists()
 
     def test_the_page_shows_a_new_one_once(self, alice: User) -> None:
         browser = as_(alice)
@@ -89,7 +89,7 @@ class TestTokens:
         assert "laptop" in again
         assert browser.post("/me/tokens/", {"name": "x", "scope": "read", "days": 400}).status_code == 400
         assert browser.post(f"/me/tokens/{text[:15]}/revoke/").status_code == 302
-        assert not ApiToken.objects.exists()
+        assert not tokens.living(alice).exists()
 
     def test_a_session_says_who_it_is(self, alice: User, vision: Namespace) -> None:
         answer = as_(alice).get("/api/v1/tokens/current/").json()
