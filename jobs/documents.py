@@ -10,7 +10,7 @@ from django.conf import settings
 from django.urls import reverse
 
 from jobs import retries
-from jobs.keeping import kept_until
+from jobs.keeping import ends_by, kept_until
 from jobs.models import Attempt, Job, JobFeed, Worker
 
 INTERESTING = ("train/loss", "loss", "acc", "score", "reward", "perplexity")
@@ -78,6 +78,8 @@ def job_document(job: Job) -> dict[str, Any]:
         "notes": job.notes,
         "cancel_requested_by": job.cancel_requested_by.username if job.cancel_requested_by else None,
         "stop_deadline": iso(latest.stop_deadline) if latest and not latest.ended_at else None,
+        "ends_by": iso(ends_by(job, latest)) if latest and not job.is_final and not latest.ended_at else None,
+        "warned_at": iso(job.warned_at) if not job.is_final else None,
         "not_before": iso(job.not_before),
         "retries": {
             "asked": job.spec["retries"],

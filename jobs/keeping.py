@@ -1,4 +1,4 @@
-"""How long the files of a job are kept, in the words of settings."""
+"""Moments that follow from a job's rows: when its time limit ends it, and until when its files are kept."""
 
 from __future__ import annotations
 
@@ -6,7 +6,12 @@ from datetime import datetime, timedelta
 
 from django.conf import settings
 
-from jobs.models import Job
+from jobs.models import Attempt, Job
+
+
+def ends_by(job: Job, attempt: Attempt) -> datetime | None:
+    """When the time limit ends this attempt of the job; None before it is released. Each attempt has the whole limit."""
+    return attempt.released_at + timedelta(seconds=job.spec["time_limit"]) if attempt.released_at else None
 
 
 def kept_until(job: Job) -> datetime | None:

@@ -98,6 +98,7 @@ def admit(job: Job, nodes: Sequence[str]) -> Attempt | None:
             waited_seconds=waited,
             exit_code=None,
             not_before=None,
+            warned_at=None,
         ):
             return None
         attempt = Attempt.objects.create(
@@ -270,6 +271,15 @@ def _queue_again(job: Job, code: Reason, text: str, **fields: Any) -> bool:
         queued_at=timezone.now(),
         **fields,
     )
+
+
+def warn_of_limit(job: Job, *, ends_at: datetime) -> bool:
+    """Nine tenths of its time limit are over: once an attempt."""
+    with transaction.atomic():
+        if not write(job, warned_at=timezone.now()):
+            return False
+        record(job, kind="cluster", code=Reason.TIME_LIMIT, reason=f"Ends at {ends_at:%H:%M:%S} UTC: time limit.")
+    return True
 
 
 def mark_cleaned(job: Job, *, days: int) -> bool:

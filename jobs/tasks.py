@@ -10,7 +10,7 @@ from celery.exceptions import SoftTimeLimitExceeded
 from django.db.models import Q
 from django.utils import timezone
 
-from jobs import cleaning, code, dispatch, log_sealing
+from jobs import cleaning, code, dispatch, limits, log_sealing
 from jobs.models import Attempt, Job
 from jobs.states import FINAL, JobStatus
 
@@ -43,6 +43,11 @@ def reconcile_attempts() -> None:
     for attempt_id in Attempt.objects.filter(ended_at=None, released_at=None).values_list("pk", flat=True):
         dispatch.launch(attempt_id)
     stop_wanted()
+
+
+@shared_task(soft_time_limit=30)
+def warn_of_limits() -> None:
+    limits.warn_of_limits()
 
 
 @shared_task(soft_time_limit=300)

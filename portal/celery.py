@@ -39,6 +39,7 @@ app.conf.update(
     beat_schedule={
         "dispatch what waits": {"task": "jobs.tasks.dispatch_waiting", "schedule": 5.0},
         "repair what a crash left": {"task": "jobs.tasks.reconcile_attempts", "schedule": 5.0},
+        "warn of time limits": {"task": "jobs.tasks.warn_of_limits", "schedule": 5.0},
         "fetch code from git": {"task": "jobs.tasks.fetch_waiting_code", "schedule": 15.0},
         "remove what jobs left behind": {"task": "jobs.tasks.clean_up", "schedule": 600.0},
         "seal logs": {"task": "jobs.tasks.seal_logs", "schedule": 30.0},

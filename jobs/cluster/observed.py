@@ -141,9 +141,11 @@ def _failed(look: _Look) -> Observed | None:
 
 def _time_limit(look: _Look) -> Verdict:
     seconds = number(look.job, "spec", "activeDeadlineSeconds")
-    limit = f" of {_duration(seconds)}" if seconds else ""
+    limit = f"its limit of {_duration(seconds)}" if seconds else "its time limit"
     codes = [pod.worker.exit_code for pod in look.pods if pod.worker.exit_code is not None]
-    return Verdict(Reason.TIME_LIMIT, f"The time limit{limit} was reached.", codes[0] if codes else None)
+    return Verdict(
+        Reason.TIME_LIMIT, f"It ran for {limit} and was ended; what it saved is kept.", codes[0] if codes else None
+    )
 
 
 def _blame(look: _Look, message: str) -> Verdict:

@@ -1,8 +1,9 @@
 // The head of a job's page, live: status, reason, progress, workers, the countdown of a stop, title and favicon.
 import { ask, follow } from "./socket.js";
 import { bound, number, paint, put } from "./row.js";
-import { span } from "./time.js";
+import { clock, setTime, span } from "./time.js";
 import { toast } from "./toast.js";
+import { gettext, said } from "./words.js";
 
 const MARKS = { queued: "◷", starting: "◌", running: "▶", succeeded: "✓", failed: "✕", cancelled: "■" };
 const FINAL = ["succeeded", "failed", "cancelled"];
@@ -44,6 +45,7 @@ function show(page, job) {
   favicon(job);
   workers(page, job);
   stopping(page, job);
+  limit(page, job);
   for (const element of page.querySelectorAll("[data-when]")) {
     // data-when="running starting": shown only in these states
     element.hidden = !element.dataset.when.split(" ").includes(job.status);
@@ -118,6 +120,19 @@ function stopping(page, job) {
   place.dataset.deadline = job.stop_deadline || "";
   place.dataset.asked = job.cancel_requested_at || "";
   countDown(page);
+}
+
+function limit(page, job) {
+  // nine tenths of the time limit are over: said once on every open page, and kept in sight
+  const place = bound(page, "limit");
+  if (!place) return;
+  const near = Boolean(job.warned_at && job.ends_by) && !FINAL.includes(job.status) && job.status !== "queued";
+  if (near && place.hidden) {
+    const at = clock(new Date(job.ends_by));
+    toast(said(gettext("{name} ends at {at}: time limit"), { name: job.name, at }));
+  }
+  place.hidden = !near;
+  if (near) setTime(place.querySelector("time"), job.ends_by);
 }
 
 function countDown(page) {

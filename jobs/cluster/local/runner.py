@@ -24,6 +24,7 @@ from jobs.cluster.local.logfile import LogWriter
 
 TICK = 0.1  # seconds between two looks at files, memory and clock
 SHUTDOWN_GRACE = 4.0  # when the machine asks the runner itself to end
+WARN_AT = 0.9  # of the time limit: from then on the notice file says when it ends
 MARGIN = 2.0  # seconds for which a time stamp of a folder is too coarse to be trusted
 
 OOM_EXIT = 137
@@ -51,6 +52,7 @@ class Runner:
         self.out_of_memory = False
         self.phase: dict[str, Any] = {"containers": {}}
         self._asked_to_end = False
+        self._has_warned = False
         self._folder_stamp = -1.0
 
     # A pod's life
@@ -196,6 +198,9 @@ class Runner:
         if self._asked_to_end:
             self._begin_ending("disruption", now + min(self.grace, SHUTDOWN_GRACE))
         limit = self.job["spec"].get("activeDeadlineSeconds")
+        if limit is not None and not self._has_warned and now >= self.release["at"] + limit * WARN_AT:
+            self._has_warned = True
+            self._write_notice(self.release["at"] + limit + self.grace)
         if limit is not None and now >= self.release["at"] + limit and self.ending is None:
             write_once(self.object.failed, {"kind": "deadline", "pod": self.pod.worker, "at": now})
         stamp = os.stat(self.object.path).st_mtime
