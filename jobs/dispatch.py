@@ -15,6 +15,7 @@ from django.db import connection, transaction
 from django.utils import timezone
 
 from jobs import credentials, faults, lifecycle
+from jobs.checkpoints import resume_from
 from jobs.cluster.manifests import Rendering, render
 from jobs.cluster.observed import Observed
 from jobs.cluster.port import Cluster, ObjectRef, Objects, Person
@@ -204,6 +205,12 @@ def objects_of(attempt: Attempt, *, with_secrets: bool = True) -> Objects:
         secrets = {secret.name: credentials.decrypt(bytes(secret.ciphertext)) for secret in job.secrets.all()}
     else:
         secrets = {secret.name: "" for secret in spec.secrets}
+    try:
+        goes_on_from = resume_from(attempt)
+    except ClusterUnavailable:
+        if with_secrets:
+            raise
+        goes_on_from = ""  # shown without it while its cluster is away
     code_url = ""
     if job.code:
         query = credentials.sign_code(job.code.sha256, job.pk, attempt.number)
@@ -222,7 +229,7 @@ def objects_of(attempt: Attempt, *, with_secrets: bool = True) -> Objects:
             code_sha256=job.code.sha256 if job.code else "",
             secret_env=secrets,
             helper_image=settings.TRAINHALL_HELPER_IMAGE,
-            resume_from="",
+            resume_from=goes_on_from,
             argv=argv_of(spec.command, spec.parameters),
             identity=_identity(job),
             launcher=spec.launcher,
