@@ -1,6 +1,7 @@
 // One socket a page. Every topic is subscribed with the last seq it has, so a reconnect brings what was missed, once.
 // When no socket can be had the page asks REST every few seconds instead, and says what it knows as of when.
 import { clock } from "./time.js";
+import { gettext, said } from "./words.js";
 
 const BEAT_LOST = 4800; // the server beats every 4 s; a half-open connection shows by its silence, within 5 s
 const TICK = 200;
@@ -19,12 +20,14 @@ let asOf = null;
 let polling = 0;
 let retry = 0;
 let hiddenTimer = 0;
+let paused = false; // nobody looks: only what title and icon of the tab show is followed
 let tickedAt = Date.now();
 let ended = false; // signed out: nothing is asked any more
 
 export function follow(name, since, take, poll = null) {
   // take(type, data, seq) gets snapshot, change, gone and refused; poll() asks REST where sockets fail
   topics.set(name, { seq: since, take, poll });
+  if (paused && !isLight(name)) return;
   if (!socket) connect();
   else if (socket.readyState === WebSocket.OPEN) send({ subscribe: { [name]: since } });
 }
@@ -32,6 +35,14 @@ export function follow(name, since, take, poll = null) {
 export function unfollow(name) {
   topics.delete(name);
   if (socket && socket.readyState === WebSocket.OPEN) send({ unsubscribe: [name] });
+}
+
+function isLight(name) {
+  return name.startsWith("job/");
+}
+
+function wanted(which = () => true) {
+  return Object.fromEntries([...topics].filter(([name]) => which(name)).map(([name, topic]) => [name, topic.seq]));
 }
 
 function send(message) {
@@ -48,7 +59,7 @@ function connect() {
   mine.addEventListener("open", () => {
     if (mine !== socket) return;
     heard();
-    send({ subscribe: Object.fromEntries([...topics].map(([name, topic]) => [name, topic.seq])) });
+    send({ subscribe: paused ? wanted(isLight) : wanted() });
   });
   mine.addEventListener("message", (event) => {
     if (mine !== socket) return;
@@ -148,10 +159,10 @@ function stopPolling() {
 
 function say(state) {
   const words = {
-    live: () => `live, as of ${clock(asOf)}`,
-    polling: () => `as of ${clock(asOf)}, asked every 5 s`,
-    reconnecting: () => (asOf ? `as of ${clock(asOf)}, reconnecting` : "connecting"),
-    ended: () => "signed out: reload to sign in again",
+    live: () => said(gettext("live, as of {time}"), { time: clock(asOf) }),
+    polling: () => said(gettext("as of {time}, asked every 5 s"), { time: clock(asOf) }),
+    reconnecting: () => (asOf ? said(gettext("as of {time}, reconnecting"), { time: clock(asOf) }) : gettext("connecting")),
+    ended: () => gettext("signed out: reload to sign in again"),
   }[state]();
   for (const place of document.querySelectorAll("[data-live]")) {
     place.dataset.state = state;
@@ -160,23 +171,38 @@ function say(state) {
   document.dispatchEvent(new CustomEvent("live", { detail: state }));
 }
 
-// a tab nobody looks at is not served; what it missed comes when it is looked at again
+// a tab nobody looks at gets no points and lines; what it missed comes when it is looked at again
 document.addEventListener("visibilitychange", () => {
   clearTimeout(hiddenTimer);
-  if (document.hidden) {
-    hiddenTimer = setTimeout(() => {
-      const open = socket;
-      socket = null;
-      clearTimeout(retry);
-      stopPolling();
-      if (open) open.close();
-      if (!ended) say("reconnecting");
-    }, HIDDEN_PAUSE);
-  } else if (!socket && topics.size) connect();
+  if (document.hidden) hiddenTimer = setTimeout(pause, HIDDEN_PAUSE);
+  else resume();
 });
+
+function pause() {
+  paused = true;
+  const names = [...topics.keys()];
+  if (names.some(isLight)) {
+    if (socket?.readyState === WebSocket.OPEN) send({ unsubscribe: names.filter((name) => !isLight(name)) });
+    return;
+  }
+  const open = socket;
+  socket = null;
+  clearTimeout(retry);
+  stopPolling();
+  if (open) open.close();
+  if (!ended) say("reconnecting");
+}
+
+function resume() {
+  const was = paused;
+  paused = false;
+  if (!topics.size || ended) return;
+  if (!socket) connect();
+  else if (was && socket.readyState === WebSocket.OPEN) send({ subscribe: wanted((name) => !isLight(name)) });
+}
 
 export async function ask(url) {
   const answer = await fetch(url, { headers: { Accept: "application/json" }, credentials: "same-origin" });
-  if (!answer.ok) throw Object.assign(new Error(`the portal answered ${answer.status}`), { status: answer.status });
+  if (!answer.ok) throw Object.assign(new Error(said(gettext("the portal answered {status}"), { status: answer.status })), { status: answer.status });
   return answer.json();
 }

@@ -1,4 +1,6 @@
 // Moments and lengths of time, as people read them: relative, with the whole moment on hover and focus.
+import { gettext, said } from "./words.js";
+
 const UNITS = [["d", 86400], ["h", 3600], ["m", 60], ["s", 1]];
 
 export function span(seconds) {
@@ -33,7 +35,7 @@ function show(element) {
     element.dataset.titled = element.dataset.time; // written anew every second it would flicker under the pointer
     element.title = moment.toLocaleString([], { hour12: false, timeZoneName: "short" });
   }
-  const words = style === "clock" ? clock(moment) : style === "full" ? stamp(moment) : style === "age" ? span(age) : age < 5 ? "just now" : `${span(age)} ago`;
+  const words = style === "clock" ? clock(moment) : style === "full" ? stamp(moment) : style === "age" ? span(age) : age < 5 ? gettext("just now") : said(gettext("{age} ago"), { age: span(age) });
   if (element.textContent !== words) element.textContent = words;
 }
 
