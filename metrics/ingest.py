@@ -22,6 +22,7 @@ from django.db import connection, transaction
 from jobs import live
 from metrics.packed import pack
 from metrics.points import Batch
+from metrics.sources import SDK, lesser_than
 
 MAX_KEYS = 5000  # names of one job
 HEADLINE_KEYS = 8
@@ -45,24 +46,25 @@ class Outcome:
 
 
 class KnownKeys:
-    """Names that are in MetricKey already, by job: those of the jobs that reported last.
+    """Names that are in MetricKey already, by job and source: those of the jobs that reported last.
 
-    A key is never taken back, so what stands here stays true, and a batch of known names needs no look at the table.
+    A key is never taken back and its source only rises, so what stands here stays true, and a batch of known names needs no
+    look at the table.
     """
 
     def __init__(self, room: int = 200_000) -> None:
         self._room = room
-        self._jobs: OrderedDict[str, frozenset[str]] = OrderedDict()
+        self._jobs: OrderedDict[tuple[str, str], frozenset[str]] = OrderedDict()
         self._size = 0
         self._lock = threading.Lock()
 
-    def of(self, job_id: str) -> frozenset[str]:
-        return self._jobs.get(job_id, frozenset())
+    def of(self, job_id: str, source: str = SDK) -> frozenset[str]:
+        return self._jobs.get((job_id, source), frozenset())
 
-    def add(self, job_id: str, keys: Iterable[str]) -> None:
+    def add(self, job_id: str, keys: Iterable[str], source: str = SDK) -> None:
         with self._lock:
-            before = self._jobs.pop(job_id, frozenset())
-            self._jobs[job_id] = after = before.union(keys)
+            before = self._jobs.pop((job_id, source), frozenset())
+            self._jobs[job_id, source] = after = before.union(keys)
             self._size += len(after) - len(before)
             while self._size > self._room and len(self._jobs) > 1:
                 _job, dropped = self._jobs.popitem(last=False)
@@ -103,7 +105,12 @@ WHERE job_id = %(job)s AND attempt = %(attempt)s AND rank = %(rank)s AND batch =
 """
 LOCK_FEED = "SELECT key_count FROM jobs_jobfeed WHERE job_id = %(job)s FOR NO KEY UPDATE"
 STORED_KEYS = "SELECT key FROM metrics_metrickey WHERE job_id = %(job)s AND key = ANY(%(keys)s::text[])"
-ADD_KEYS = "INSERT INTO metrics_metrickey (job_id, key) SELECT %(job)s, unnest(%(keys)s::text[])"
+ADD_KEYS = "INSERT INTO metrics_metrickey (job_id, key, source) SELECT %(job)s, unnest(%(keys)s::text[]), %(source)s"
+# a name belongs to the source that is believed most
+RAISE_SOURCE = """
+UPDATE metrics_metrickey SET source = %(source)s
+WHERE job_id = %(job)s AND key = ANY(%(keys)s::text[]) AND source = ANY(%(lesser)s::text[])
+"""
 ADD_DISTRIBUTION = """
 INSERT INTO metrics_distribution (job_id, attempt, rank, key, of, step, time, edges, counts, nan, inf)
 VALUES (%(job)s, %(attempt)s, %(rank)s, %(key)s, %(of)s, %(step)s, %(time)s, %(edges)s, %(counts)s, %(nan)s, %(inf)s)
@@ -114,7 +121,7 @@ ON CONFLICT (job_id, key, of, attempt, rank, step) DO UPDATE SET
 
 def is_one_statement(job_id: str, batch: Batch) -> bool:
     """Whether `storing` needs no transaction around it: nothing but the batch and the feed is written."""
-    known = known_keys.of(job_id)
+    known = known_keys.of(job_id, batch.source)
     return not batch.distributions and all(one.key in known for one in batch.series)
 
 
@@ -177,7 +184,7 @@ def _admit_keys(job_id: str, batch: Batch, *, room: int) -> Generator[Query, Row
 
     Runs under the lock of the feed, so two batches cannot fill the same room.
     """
-    known = known_keys.of(job_id)
+    known = known_keys.of(job_id, batch.source)
     asked = [key for key in dict.fromkeys(_all_names(batch)) if key not in known]
     if not asked:
         return []
@@ -195,14 +202,20 @@ def _admit_keys(job_id: str, batch: Batch, *, room: int) -> Generator[Query, Row
         batch.series = [one for one in batch.series if one.key not in refused]
         batch.distributions = [one for one in batch.distributions if one.key not in refused]
     if admitted:
-        yield ADD_KEYS, {"job": job_id, "keys": admitted}
+        yield ADD_KEYS, {"job": job_id, "keys": admitted, "source": batch.source}
+    if stored and (lesser := lesser_than(batch.source)):
+        names = {"job": job_id, "keys": list(stored), "source": batch.source, "lesser": list(lesser)}
+        yield RAISE_SOURCE, names
     return admitted
 
 
 def _progress_json(attempt: int, batch: Batch, now: float) -> str | None:
     if batch.progress is None:
         return None
-    return orjson.dumps({**batch.progress, "attempt": attempt, "rank": batch.rank, "at": now}).decode()
+    where: dict[str, Any] = {"attempt": attempt, "rank": batch.rank, "at": now}
+    if batch.source != SDK:
+        where["source"] = batch.source
+    return orjson.dumps({**batch.progress, **where}).decode()
 
 
 def _headline_json(batch: Batch) -> str:
@@ -234,6 +247,6 @@ def accept(job_id: str, attempt: int, batch: Batch, *, namespace_id: int) -> Out
         except StopIteration as end:
             outcome: Outcome = end.value
         if not outcome.repeated:
-            transaction.on_commit(lambda: known_keys.add(job_id, outcome.keys))
+            transaction.on_commit(lambda: known_keys.add(job_id, outcome.keys, batch.source))
             live.publish(f"points/{job_id}", outcome.seq, namespace_id=namespace_id)
     return outcome

@@ -211,7 +211,7 @@ class IngestDoor:
                 async with connection.transaction():
                     outcome = await _run(connection, job_id, attempt, batch)
         if not outcome.repeated:
-            known_keys.add(job_id, outcome.keys - known_keys.of(job_id))
+            known_keys.add(job_id, outcome.keys - known_keys.of(job_id, batch.source), batch.source)
         return outcome
 
 

@@ -18,6 +18,7 @@ import msgspec
 import numpy as np
 
 from metrics.packed import Floats, Series
+from metrics.sources import SDK, SOURCES
 
 MAX_BYTES = 8 * 2**20  # decompressed
 MAX_POINTS = 100_000  # in one request
@@ -92,6 +93,7 @@ class Batch:
     distributions: list[Distribution] = field(default_factory=list)
     progress: dict[str, Any] | None = None
     refusals: Refusals = field(default_factory=Refusals)
+    source: str = SDK
 
     @property
     def points(self) -> int:
@@ -113,6 +115,7 @@ class _Envelope(msgspec.Struct):
     series: list[_Columns] = []
     distributions: list[Any] = []
     progress: Any = None
+    source: Any = SDK
 
 
 _strict = msgspec.json.Decoder(_Envelope)
@@ -135,7 +138,7 @@ def read(body: bytes, *, now: float) -> Batch:
         envelope = _strict.decode(body)
     except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
         return _judge(_forgiving(body), now)
-    batch = _opened(envelope.batch, envelope.attempt, envelope.rank)
+    batch = _opened(envelope.batch, envelope.attempt, envelope.rank, envelope.source)
     _check_size(sum(max(len(one.step), len(one.value)) for one in envelope.series) + len(envelope.distributions))
     for one in envelope.series:
         group = one.group if one.group is not None else _group_of(one.key)
@@ -165,7 +168,7 @@ def _integer(digits: str) -> int | float:
     return int(digits) if len(digits) < _DIGITS else float(digits)
 
 
-def _opened(batch: Any, attempt: Any, rank: Any) -> Batch:
+def _opened(batch: Any, attempt: Any, rank: Any, source: Any) -> Batch:
     try:
         batch_id = UUID(batch)
     except (ValueError, AttributeError, TypeError) as error:
@@ -174,7 +177,9 @@ def _opened(batch: Any, attempt: Any, rank: Any) -> Batch:
         raise bad_json("attempt must be a whole number.")
     if not _is_count(rank, LAST_RANK):
         raise bad_json("rank must be a whole number from 0.")
-    return Batch(id=batch_id, attempt=attempt, rank=rank)
+    if source not in SOURCES:
+        raise bad_json(f"source must be one of {', '.join(SOURCES)}.")
+    return Batch(id=batch_id, attempt=attempt, rank=rank, source=source)
 
 
 def _check_size(points: int) -> None:
@@ -250,7 +255,7 @@ def _refuse_time(batch: Batch, key: str, step: int, index: int) -> None:
 
 def _judge(data: dict[str, Any], now: float) -> Batch:
     """A request that is not well formed somewhere: each part for itself."""
-    batch = _opened(data.get("batch"), data.get("attempt"), data.get("rank", 0))
+    batch = _opened(data.get("batch"), data.get("attempt"), data.get("rank", 0), data.get("source", SDK))
     series = [] if data.get("series") is None else data["series"]
     distributions = [] if data.get("distributions") is None else data["distributions"]
     if not isinstance(series, list):

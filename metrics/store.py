@@ -21,9 +21,10 @@ from jobs.models import JobFeed
 from metrics import chunks
 from metrics.chunks import Run
 from metrics.downsample import Buckets, bucketed
-from metrics.models import Chunk, PointBatch
+from metrics.models import Chunk, MetricKey, PointBatch
 from metrics.packed import Floats, Ints, Series, unpack
 from metrics.smoothing import Smoothed, Smoothing, smooth
+from metrics.sources import SDK
 
 CHUNK_MEASURES = (
     "id attempt rank key group first_step last_step first_time last_time count bad min max last seq open".split()
@@ -130,11 +131,15 @@ def _sealed_up_to(rows: Sequence[dict[str, Any]]) -> int:
 
 
 def list_series(job_id: str) -> list[dict[str, Any]]:
-    """Every series with its count, range, extremes and last point: what is sealed by its measures, the rest by its points."""
+    """Every series with its source, count, range, extremes and last point: the sealed by measures, the rest by its points."""
     with one_moment():
         tails = _tails(job_id, keys=None, attempts=None, ranks=None)
         sealed = _chunks(job_id, keys=None, attempts=None, ranks=None)
-        return [_summary(one, tails.get(one, Tail()), sealed.get(one, [])) for one in sorted({*tails, *sealed})]
+        sources = dict(MetricKey.objects.filter(job_id=job_id).values_list("key", "source"))
+        return [
+            _summary(one, tails.get(one, Tail()), sealed.get(one, [])) | {"source": sources.get(one.key, SDK)}
+            for one in sorted({*tails, *sealed})
+        ]
 
 
 def _summary(series: SeriesId, tail: Tail, rows: list[dict[str, Any]]) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from django.core.management.base import BaseCommand
 from jobs.cluster.registry import connect
 from jobs.models import Cluster
 from jobs.reconcile import Mirror
+from metrics.doors.sink import StdoutDoor
 
 logger = logging.getLogger(__name__)
 
@@ -25,8 +26,10 @@ class Command(BaseCommand):
         self.failed = False
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: self.stop.set())
-        mirrors = [Mirror(name, connect(name)) for name in Cluster.objects.values_list("name", flat=True)]
-        threads = [Thread(target=self.watch, args=[mirror], name=mirror.name) for mirror in mirrors]
+        names = Cluster.objects.values_list("name", flat=True)
+        doors = {name: StdoutDoor() for name in names}
+        mirrors = [Mirror(name, connect(name), sink=door) for name, door in doors.items()]
+        threads = [Thread(target=self.watch, args=[one, doors[one.name]], name=one.name) for one in mirrors]
         for thread in threads:
             thread.start()
         for thread in threads:
@@ -34,8 +37,9 @@ class Command(BaseCommand):
         if self.failed:
             sys.exit(1)
 
-    def watch(self, mirror: Mirror) -> None:
+    def watch(self, mirror: Mirror, door: StdoutDoor) -> None:
         try:
+            door.resume(mirror.name)
             mirror.run(self.stop)
         except (
             Exception

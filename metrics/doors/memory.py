@@ -1,0 +1,132 @@
+"""What the stdout door remembers of a worker: where its steps stand, and which names have shown themselves (pure).
+
+Most lines do not say their step. Then it is the last one that was said; where none ever was, the number of the line. A name
+is only believed when it comes for the third time; what it said before is given then, so nothing is lost.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from metrics.doors.reading import LAST_STEP, Reading
+
+BELIEVED_AFTER = 3  # times
+MOST_CANDIDATES = 500  # names that wait to be believed; of more the oldest are forgotten
+PROGRESS_EVERY = 2.0  # seconds between two reports of progress, by the clock of the lines
+
+
+class Point(NamedTuple):
+    step: int
+    time: float
+    value: float
+
+
+@dataclass(slots=True)
+class Gathered:
+    """What some lines gave: points by name, and how far the training is."""
+
+    points: dict[str, list[Point]] = field(default_factory=dict)
+    progress: dict[str, Any] | None = None
+
+    def add(self, key: str, points: Iterable[Point]) -> None:
+        self.points.setdefault(key, []).extend(points)
+
+
+@dataclass(slots=True)
+class Memory:
+    """`admit` says whether there is room for one more name, and takes it."""
+
+    admit: Callable[[str], bool]
+    believed: set[str] = field(default_factory=set)
+    candidates: dict[str, list[Point]] = field(default_factory=dict)
+    step: int | None = None
+    epoch: float | None = None
+    _plain: int = -1  # the step as it was last written
+    _offset: int = 0  # of steps that begin anew with each epoch
+    _total: int = 0  # of the longest round: shorter ones are bars inside it
+    _place: int = -1
+    _rounds: int = 0
+    _progress_at: float = -math.inf
+
+    def take(self, number: int, time: float, reading: Reading, gathered: Gathered) -> None:
+        """Add what a line says to `gathered`, as far as it is believed."""
+        if reading.is_empty:
+            return
+        said_step = self._follow(reading)
+        if said_step or reading.total:
+            self._note_progress(time, reading, gathered)
+        if not reading.metrics:
+            return
+        step = self.step if self.step is not None else self._without_step(number, reading)
+        metrics = {one.key: one.value for one in reading.metrics}
+        if reading.epoch is not None and "epoch" not in metrics:
+            metrics["epoch"] = reading.epoch
+        for key, value in metrics.items():
+            self._add(key, Point(step, time, value), gathered, at_once=reading.says_so)
+
+    def _without_step(self, number: int, reading: Reading) -> int:
+        """A whole epoch counts well enough; else the lines are counted."""
+        epoch = reading.epoch if reading.epoch is not None else self.epoch
+        return int(epoch) if epoch is not None and epoch == int(epoch) else number
+
+    def _add(self, key: str, point: Point, gathered: Gathered, *, at_once: bool) -> None:
+        if key in self.believed:
+            gathered.add(key, [point])
+            return
+        waiting = self.candidates.setdefault(key, [])
+        waiting.append(point)
+        if at_once or len(waiting) >= BELIEVED_AFTER:
+            del self.candidates[key]
+            if self.admit(key):
+                self.believed.add(key)
+                gathered.add(key, waiting)
+        elif len(self.candidates) > MOST_CANDIDATES:
+            del self.candidates[next(iter(self.candidates))]
+
+    def _follow(self, reading: Reading) -> bool:
+        """Move on to the step that the line says; False where it says none."""
+        moved = False
+        if reading.fraction is not None:
+            moved = self._follow_round(*reading.fraction)
+        elif reading.step is not None:
+            self._follow_step(reading)
+            moved = True
+        if reading.epoch is not None:
+            self.epoch = reading.epoch
+        return moved
+
+    def _follow_round(self, place: int, total: int) -> bool:
+        """A place within a round; one that falls back begins the next. A shorter round, an evaluation's, moves nothing."""
+        if total < self._total:
+            return False
+        if total > self._total:
+            self._total, self._rounds, self._place = total, 0, -1
+        if place < self._place:
+            self._rounds += 1
+        self._place = place
+        self.step = min(self._rounds * total + place, LAST_STEP)
+        return True
+
+    def _follow_step(self, reading: Reading) -> None:
+        assert reading.step is not None
+        if reading.says_so:
+            self.step = reading.step
+            return
+        falls_back = reading.step < self._plain and self.step is not None
+        if falls_back and reading.epoch is not None and self.epoch is not None and reading.epoch > self.epoch:
+            self._offset = self.step or 0  # counted anew in each epoch
+        self._plain = reading.step
+        self.step = min(self._offset + reading.step, LAST_STEP)
+
+    def _note_progress(self, time: float, reading: Reading, gathered: Gathered) -> None:
+        if gathered.progress is None and time - self._progress_at < PROGRESS_EVERY:
+            return
+        self._progress_at = time
+        total = reading.total
+        if reading.fraction is not None and reading.epoch is None and self._rounds == 0:
+            total = reading.fraction[1]  # where rounds repeat, one of them is not the whole
+        found = {"step": self.step, "total": total, "epoch": reading.epoch if reading.epoch is not None else self.epoch}
+        gathered.progress = {name: value for name, value in found.items() if value is not None}
