@@ -13,7 +13,7 @@ from typing import Any
 from django.db import OperationalError, connection
 from django.utils import timezone
 
-from jobs import dispatch, faults, lifecycle, live
+from jobs import dispatch, failures, faults, lifecycle, live
 from jobs.cluster.observed import Observed, WorkerState, free_capacity, observe_attempt
 from jobs.cluster.port import Cluster as Port
 from jobs.cluster.port import Manifest, Observation
@@ -121,6 +121,7 @@ def bring_in_line(
 
 
 def settle(attempt: Attempt, observed: Observed) -> None:
+    failures.note_cause(attempt, observed)
     faults.point("settle.before")
     for _try in range(SETTLE_TRIES):
         if attempt.stop_code == Reason.STOPPED and attempt.deleted_at is None and not dispatch.delete_objects(attempt):

@@ -63,7 +63,9 @@ def reported(scene: Scene) -> WorkerEnd | None:
 
 
 def last_line(worker: WorkerEnd | None) -> Line | None:
-    return worker.lines[-1] if worker and worker.lines else None
+    """The last that the program wrote, not the shell's own word about its end."""
+    lines = [line for line in worker.lines if line.text.strip() not in ("Terminated", "Killed")] if worker else []
+    return lines[-1] if lines else None
 
 
 def by_exit(worker: WorkerEnd, scene: Scene) -> Finding:
