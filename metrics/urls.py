@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from django.urls import re_path
+from django.urls import path, re_path
 
 from metrics import views
-from metrics.api import series
+from metrics.api import rules, series
 
 app_name = "metrics"
 JOB = r"jobs/(?P<job_id>[0-9a-z]{1,32})"
@@ -14,5 +14,6 @@ urlpatterns = [
 ]
 
 api_urls = [
+    path("metric-rules/test/", rules.RuleTestView.as_view(), name="metric-rules-test"),
     re_path(rf"^{JOB}/series/$", series.SeriesView.as_view(), name="job-series"),
 ]
