@@ -9,12 +9,14 @@ from typing import Any
 from django.conf import settings
 from django.urls import reverse
 
-from jobs import retries
+from jobs import failures, retries
 from jobs.keeping import ends_by, kept_until
 from jobs.models import Attempt, Job, JobFeed, Worker
 
 INTERESTING = ("train/loss", "loss", "acc", "score", "reward", "perplexity")
-STALE_REPORTS = 60.0  # seconds without a report after which an estimate is no longer shown
+USUAL_GAPS = 3.0  # a report that is late by so many times the usual gap makes an estimate worthless
+UNKNOWN_GAP = 20.0  # seconds between reports, where there was only one yet
+LEAST_PATIENCE = 20.0  # seconds: a network may hold up reports that come every second
 
 
 def iso(moment: datetime | None) -> str | None:
@@ -87,6 +89,7 @@ def job_document(job: Job) -> dict[str, Any]:
             "at_most": retries.at_most(job),
             "because": _why_again(job, attempts),
         },
+        "cause": failures.cause_of(job, attempts),
         "files": {"kept_until": iso(kept_until(job)), "removed_at": iso(job.cleaned_at)},
         "attempts": [_attempt(attempt) for attempt in attempts],
         "workers": [_worker(worker) for worker in latest.workers.all()] if latest else [],
@@ -118,21 +121,28 @@ def public_spec(job: Job) -> dict[str, Any]:
 
 
 def progress_of(feed: JobFeed) -> dict[str, Any] | None:
-    """step, total, epoch, fraction, eta (seconds from now), at; no estimate where reports have stopped."""
+    """step, total, epoch, fraction, eta (seconds from now), at, done_at and stale_at (epoch seconds).
+
+    An estimate goes down with the clock; where reports have stopped for three times their usual gap there is none.
+    """
     progress = feed.progress
     if not progress:
         return None
     step, total, at = progress.get("step"), progress.get("total"), progress.get("at")
     fraction = step / total if total and step is not None else None
-    eta = progress.get("eta")
-    stale = at is not None and time.time() - at > STALE_REPORTS
+    ahead, now = progress.get("eta"), time.time()
+    done_at = at + ahead if at is not None and ahead is not None else None
+    stale_at = at + max(LEAST_PATIENCE, USUAL_GAPS * progress.get("gap", UNKNOWN_GAP)) if at is not None else None
+    stale = stale_at is not None and now > stale_at
     return {
         "step": step,
         "total": total,
         "epoch": progress.get("epoch"),
         "fraction": min(1.0, max(0.0, fraction)) if fraction is not None else None,
-        "eta": None if stale else eta,
+        "eta": None if stale or done_at is None else max(0.0, done_at - now),
         "at": at,
+        "done_at": done_at,
+        "stale_at": stale_at,
     }
 
 
@@ -146,6 +156,7 @@ def _attempt(attempt: Attempt) -> dict[str, Any]:
         "ended_at": iso(attempt.ended_at),
         "reason": {"code": attempt.reason_code, "text": attempt.reason},
         "exit_code": attempt.exit_code,
+        "cause": failures.told(attempt.cause),
         "stop_deadline": iso(attempt.stop_deadline),
     }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import uuid
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -146,7 +147,15 @@ def progress_text(job: dict[str, Any]) -> str:
     parts += [f"{key} {short(value)}" for key, value in first_values(job["headline"], 1)]
     if progress["eta"] is not None:
         parts.append(_("ETA %(span)s") % {"span": span(progress["eta"])})
+    parts += silence(progress)
     return ", ".join(parts)
+
+
+def silence(progress: dict[str, Any]) -> list[str]:
+    """How long nobody has reported, once that is longer than usual."""
+    if not progress["stale_at"] or time.time() < progress["stale_at"]:
+        return []
+    return [_("no report for %(span)s") % {"span": span(time.time() - progress["at"])}]
 
 
 @register.filter
@@ -252,6 +261,7 @@ def progress_detail(job: dict[str, Any]) -> str:
     if progress["eta"] is not None:
         at = timezone.localtime(timezone.now() + timedelta(seconds=progress["eta"]))
         parts.append(_("done about %(at)s (%(span)s)") % {"at": at.strftime("%H:%M"), "span": span(progress["eta"])})
+    parts += silence(progress)
     return " · ".join(parts)
 
 
@@ -286,6 +296,7 @@ FIELD_LABELS = {
     "retries": _lazy("Retries"),
     "stop_grace": _lazy("Grace when stopped"),
     "tags": _lazy("Tags"),
+    "yaml": _lazy("YAML"),
 }
 
 
