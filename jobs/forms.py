@@ -107,7 +107,7 @@ def document_in(values: Fields, *, secrets: list[tuple[str, str]]) -> Document:
     if values["code_kind"] == "files" and size > MAX_SCRIPT:
         raise _too_large(size)
     if values["written"] == "yaml":
-        document = _with_secrets(read_document(values["yaml"], format="yaml"), secrets)
+        document = _with_secrets(_read_yaml(values["yaml"]), secrets)
         if "code" not in document.data and is_apart(values):
             code = data_of(values, secrets=[])["code"]
             return document_of({**document.data, "code": code})
@@ -119,13 +119,19 @@ def document_in(values: Fields, *, secrets: list[tuple[str, str]]) -> Document:
         values["env_text"] = ""
     data = data_of(values, secrets=secrets)
     if values["yaml_own"] and values["yaml"].strip() and not is_apart(values):
-        try:
-            text = merged(values["yaml"], without_secrets(data))
-            if len(text.encode()) <= MAX_YAML:
-                return _with_secrets(read_document(text, format="yaml"), secrets)
-        except SpecError:
-            return document_of(data)  # the YAML is half written; the fields are whole
+        # half-written YAML is told, not dropped: somebody wanted it
+        _read_yaml(values["yaml"])
+        text = merged(values["yaml"], without_secrets(data))
+        if len(text.encode()) <= MAX_YAML:
+            return _with_secrets(read_document(text, format="yaml"), secrets)
     return document_of(data)
+
+
+def _read_yaml(text: str) -> Document:
+    try:
+        return read_document(text, format="yaml")
+    except SpecError as error:
+        raise SpecError(error.message, fields={"yaml": [error.message]}) from error
 
 
 def shown_yaml(values: Fields, document: Document) -> str:

@@ -70,7 +70,7 @@ def job_document(request: HttpRequest) -> JsonResponse:
         else:
             answer["yaml"] = forms.shown_yaml(values, document)
     except SpecError as error:
-        by_field = forms.errors_by_field(error.fields) or {"yaml" if by_yaml else "form": [error.message]}
+        by_field = forms.errors_by_field(error.fields) or {"form": [error.message]}
         return JsonResponse({**answer, "errors": by_field})
     try:
         submission.check(document)

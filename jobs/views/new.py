@@ -60,7 +60,10 @@ def _submit(request: HttpRequest, user: User, values: Fields) -> tuple[Job | Non
         text = _("This form has made %(name)s (%(id)s) already. Submit again to make another job.")
         return None, {"form": [text % {"name": made.name, "id": made.pk}]}
     except JobError as error:
-        return None, forms.errors_by_field(error.fields) or {"form": [error.message]}
+        errors = forms.errors_by_field(error.fields) or {"form": [error.message]}
+        if values["written"] == "yaml" and "form" in errors:
+            errors["yaml"] = errors.pop("form")
+        return None, errors
     if values["draft"]:
         drafts.remove_sent(user, values["draft"], request=request)
     return done.job, {}

@@ -1,50 +1,76 @@
-// The new-job form: a draft on this device (never secrets), code from anywhere, and the answer to "will it start?" while typing.
-import { toast } from "./toast.js";
+// The new-job form: a draft on the portal, its YAML in step, code from anywhere, and the answer to "will it start?" while typing.
+import { startChosenRuntime } from "./chosen_runtime.js";
+import { startDraft, startDraftList } from "./draft.js";
+import { startEnvironment } from "./environment.js";
+import { focusSummary, showError } from "./errors.js";
+import { setField, startPanels, startRows } from "./form_fields.js";
+import { startInStep } from "./in_step.js";
+import { startLineTest } from "./line_test.js";
+import { startSending, wasSignedOut } from "./sending.js";
 import { startUpload } from "./upload.js";
+import { gettext, ngettext, said } from "./words.js";
 
-const SENT = "trainhall-new-job-sent";
 const PAUSE = 400;
-const MAX_AGE = 30 * 86400 * 1000;
-// a key that was sent may have made its job, so each page sends its own; file names mean nothing without their files
-const NEVER_KEPT = new Set(["csrfmiddlewaretoken", "secret_value", "idempotency_key", "paths"]);
+const PAUSE_OF_LARGE = 2000;
+const LARGE = 64 * 1024; // characters of a script that is not sent along to every question
 
 let form = null;
-let slot = ""; // of this person: others sign in with the same browser
+let draft = null;
+let step = null;
 let timer = 0;
 const asking = { forecast: null, preview: null }; // what is under way, given up when asked anew
 
 export function start() {
   form = document.querySelector("[data-new-job]");
   if (!form) return;
-  slot = `trainhall-new-job-${form.dataset.newJob}`;
-  rows();
-  panels();
+  draft = startDraft(form);
+  step = startInStep(form);
+  startRows(form, changed);
+  startPanels(form);
   startUpload(form, changed);
-  restore();
-  form.addEventListener("input", (event) => {
-    if (event.isComposing) return;
-    changed();
-  });
-  form.addEventListener("change", changed);
+  const chosen = startChosenRuntime(form);
+  startEnvironment(form, changed, step.takeEnv);
+  startLineTest(() => chosen()?.metric_rules ?? []);
+  startSending(form, draft);
+  startDraftList();
+  startCommit();
+  startScript();
+  form.addEventListener("input", (event) => !event.isComposing && changed());
+  form.addEventListener("change", (event) => event.target !== form && changed());
   form.addEventListener("compositionend", changed);
-  form.addEventListener("submit", submitted);
   form.addEventListener("keydown", (event) => {
-    if (event.key !== "Enter" || !(event.ctrlKey || event.metaKey) || event.isComposing || event.keyCode === 229) return;
+    if (event.key !== "Enter" || event.isComposing || event.keyCode === 229) return;
+    if (!(event.ctrlKey || event.metaKey)) {
+      // Enter in a field is no wish to send the whole form
+      if (event.target.tagName === "INPUT" && event.target.type !== "file") event.preventDefault();
+      return;
+    }
     event.preventDefault();
     form.requestSubmit(form.querySelector("[type=submit]"));
   });
+  document.addEventListener("click", (event) => {
+    const link = event.target.closest('[data-summary] a[href^="#f-"]');
+    if (link) goTo(event, link.hash.slice(1));
+  });
   const preview = form.querySelector("[data-preview]");
-  if (preview) preview.addEventListener("toggle", () => preview.open && show("preview"));
+  preview?.addEventListener("toggle", () => preview.open && show("preview"));
+  draft.restore();
+  focusSummary();
+  step.ask();
   show("forecast");
 }
 
 function changed() {
-  save();
+  draft.changed();
   clearTimeout(timer);
-  timer = setTimeout(() => {
-    show("forecast");
-    if (form.querySelector("[data-preview][open]")) show("preview");
-  }, PAUSE);
+  timer = setTimeout(
+    () => {
+      step.ask();
+      show("forecast");
+      if (form.querySelector("[data-preview][open]")) show("preview");
+    },
+    form.elements.script.value.length > LARGE ? PAUSE_OF_LARGE : PAUSE,
+  );
 }
 
 async function show(kind) {
@@ -56,114 +82,61 @@ async function show(kind) {
   asking[kind] = mine;
   const data = new FormData(form);
   data.delete("code_files"); // the answer does not depend on their bytes
+  if (form.elements.script.value.length > LARGE) data.set("script", form.elements.script.value.slice(0, LARGE + 1));
   place.setAttribute("aria-busy", "true");
   try {
     const answer = await fetch(url, { method: "POST", body: data, credentials: "same-origin", signal: mine.signal });
     const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
-    if (answer.ok) place.replaceChildren(...document.importNode(fresh.body, true).childNodes);
-    else place.textContent = `The portal answered ${answer.status}; what you typed is kept.`;
+    if (wasSignedOut(answer)) place.textContent = gettext("Your session has ended; what you typed is kept.");
+    else if (answer.ok) place.replaceChildren(...document.importNode(fresh.body, true).childNodes);
+    else place.textContent = said(gettext("The portal answered {status}; what you typed is kept."), { status: answer.status });
   } catch (error) {
     if (error.name === "AbortError") return;
-    place.textContent = "The portal does not answer; what you typed is kept.";
+    place.textContent = gettext("The portal does not answer; what you typed is kept.");
   } finally {
     if (asking[kind] === mine) place.removeAttribute("aria-busy");
   }
 }
 
-function submitted(event) {
-  const button = form.querySelector("[type=submit]");
-  if (form.dataset.sent) {
-    event.preventDefault(); // a double click is one job
-    return;
-  }
-  form.dataset.sent = "1";
-  if (button) button.setAttribute("aria-disabled", "true");
-  sessionStorage.setItem(SENT, slot);
+function goTo(event, id) {
+  // a fieldset takes no focus: its first field does
+  const place = document.getElementById(id);
+  if (!place) return;
+  event.preventDefault();
+  for (let part = place.closest("details"); part; part = part.parentElement?.closest("details")) part.open = true;
+  const field = place.matches("input, select, textarea") ? place : place.querySelector("input, select, textarea");
+  field?.focus();
+  place.scrollIntoView({ block: "center" });
 }
 
-// a page that comes back from the browser's history can be sent again
-window.addEventListener("pageshow", (event) => {
-  if (!form || !event.persisted) return;
-  delete form.dataset.sent;
-  form.querySelector("[type=submit]")?.removeAttribute("aria-disabled");
-});
-
-function save() {
-  const kept = {};
-  for (const [name, value] of new FormData(form)) {
-    if (typeof value !== "string" || NEVER_KEPT.has(name)) continue;
-    (kept[name] ||= []).push(value);
-  }
-  try {
-    localStorage.setItem(slot, JSON.stringify({ path: location.pathname + location.search, at: Date.now(), kept }));
-  } catch {
-    // a script larger than the device keeps is not drafted; the form itself still holds it
-  }
-}
-
-function restore() {
-  const draft = draftOf(localStorage.getItem(slot));
-  if (!draft || draft.path !== location.pathname + location.search) return;
-  // after errors the server has filled in everything itself; a clone is filled from its parent, until it is changed and reloaded
-  if (form.dataset.filled === "answer" || (form.dataset.filled && !cameBack())) return;
-  for (const [name, values] of Object.entries(draft.kept)) {
-    const prefix = name.replace(/_name$/, "");
-    const list = form.querySelector(`[data-rows="${CSS.escape(prefix)}"]`);
-    if (list && name.endsWith("_name")) {
-      while (list.querySelectorAll(`[name="${CSS.escape(name)}"]`).length < values.length) addRow(list);
-    }
-    const fields = form.querySelectorAll(`[name="${CSS.escape(name)}"]`);
-    values.forEach((value, index) => {
-      const field = fields[index] || fields[0];
-      if (!field || field.type === "file") return;
-      if (field.type === "radio") for (const one of fields) one.checked = one.value === value;
-      else if (field.type === "checkbox") field.checked = true;
-      else field.value = value;
-    });
-  }
-  for (const part of form.querySelectorAll("details:not([data-preview])")) {
-    part.open ||= [...part.querySelectorAll("input, textarea")].some((field) => field.value && field.value !== field.defaultValue);
-  }
-  form.dispatchEvent(new Event("change"));
-  toast("What you typed before is back.");
-}
-
-function cameBack() {
-  return ["reload", "back_forward"].includes(performance.getEntriesByType("navigation")[0]?.type);
-}
-
-function draftOf(text) {
-  const draft = text ? JSON.parse(text) : null;
-  if (draft && Date.now() - draft.at < MAX_AGE) return draft;
-  localStorage.removeItem(slot);
-  return null;
-}
-
-function rows() {
-  for (const list of form.querySelectorAll("[data-rows]")) {
-    const add = form.querySelector(`[data-add="${CSS.escape(list.dataset.rows)}"]`);
-    if (add) add.addEventListener("click", () => addRow(list).querySelector("input").focus());
-    list.addEventListener("click", (event) => {
-      const remove = event.target.closest("[data-remove]");
-      if (!remove) return;
-      remove.closest("[data-entry]").remove();
+function startCommit() {
+  for (const button of form.querySelectorAll("[data-set-ref]")) {
+    button.addEventListener("click", () => {
+      setField(form, "git_ref", button.dataset.setRef);
+      form.elements.written.value = "form";
       changed();
     });
   }
 }
 
-function addRow(list) {
-  const fresh = list.querySelector("template").content.cloneNode(true);
-  const entry = fresh.querySelector("[data-entry]");
-  list.append(fresh);
-  return entry;
+function startScript() {
+  const { script } = form.elements;
+  const most = Number(form.dataset.maxScript);
+  const count = () => {
+    const bytes = new Blob([script.value]).size;
+    const lines = script.value ? script.value.split("\n").length : 0;
+    const words = said(ngettext("{lines} line, {size}", "{lines} lines, {size}", lines), { lines: lines.toLocaleString("en"), size: sizeOf(bytes) });
+    form.querySelector("[data-script-count]").textContent = lines > 1 ? words : "";
+    if (bytes > most) {
+      const text = said(gettext("The script is {size}; at most {most} may be pasted. Upload it as a file instead."), { size: sizeOf(bytes), most: sizeOf(most) });
+      showError(form, "script", [text]);
+    } else if (document.getElementById("e-script")?.textContent.includes(sizeOf(most))) showError(form, "script", []);
+  };
+  script.addEventListener("input", count);
+  form.addEventListener("filled", count);
+  count();
 }
 
-function panels() {
-  const show = () => {
-    const chosen = form.querySelector('[name="code_kind"]:checked')?.value;
-    for (const panel of form.querySelectorAll("[data-code-panel]")) panel.hidden = panel.dataset.codePanel !== chosen;
-  };
-  form.addEventListener("change", show);
-  show();
+function sizeOf(bytes) {
+  return bytes < 2 ** 20 ? `${Math.ceil(bytes / 1024)} KB` : `${(bytes / 2 ** 20).toFixed(1)} MB`;
 }

@@ -1,5 +1,8 @@
 // Code on its way: files, a folder or a zip are sent when they are chosen, so that reload and errors elsewhere keep them.
 // Until they have arrived they stay in the field, and go with the form as they would without JavaScript.
+import { tokenOf } from "./sending.js";
+import { gettext, ngettext, said } from "./words.js";
+
 let latest = 0;
 
 export function startUpload(form, changed) {
@@ -19,25 +22,26 @@ export function startUpload(form, changed) {
     form.querySelector("[data-upload-kept]")?.remove();
     if (!files.length) return tell("");
     const mine = (latest += 1);
-    const words = `${files.length} file${files.length > 1 ? "s" : ""}, ${size(files)}`;
-    tell(`${words}: being sent`);
+    const words = { files: files.length, size: size(files) };
+    const told = (one, many) => said(ngettext(one, many, files.length), words);
+    tell(told("{files} file, {size}: being sent", "{files} files, {size}: being sent"));
     const sent = await send(form, files, names);
     if (mine !== latest) return; // other files were chosen meanwhile
-    if (!sent.sha256) return tell(sent.error || `${words}: sent with the form`, Boolean(sent.error));
+    if (!sent.sha256) return tell(sent.error || told("{files} file, {size}: sent with the form", "{files} files, {size}: sent with the form"), Boolean(sent.error));
     digest.value = sent.sha256;
     const some = names.slice(0, 4).join(", ") + (names.length > 4 ? ", …" : "");
-    label.value = `${sent.files} file${sent.files === 1 ? "" : "s"} (${some}), sha256 ${sent.sha256.slice(0, 12)}`;
+    const kept = ngettext("{files} file ({some}), sha256 {digest}", "{files} files ({some}), sha256 {digest}", sent.files);
+    label.value = said(kept, { files: sent.files, some, digest: sent.sha256.slice(0, 12) });
     input.value = paths.value = "";
-    tell(`${label.value}: kept on the portal`);
+    form.elements.written.value = "form";
+    tell(said(gettext("{files}: kept on the portal"), { files: label.value }));
     changed();
   };
   input.addEventListener("change", () => {
     const files = [...input.files];
     take(files, inside(files.map((file) => file.webkitRelativePath || file.name)));
   });
-  form.addEventListener("change", (event) => {
-    if (event.target === form && label.value) tell(label.value); // a draft came back
-  });
+  form.addEventListener("filled", () => tell(label.value)); // a draft came back, or the YAML names other code
   form.querySelector("[data-folder]")?.addEventListener("click", () => {
     input.webkitdirectory = true;
     input.click();
@@ -69,7 +73,7 @@ async function send(form, files, names) {
     body.append("path", names[index]);
   });
   try {
-    const headers = { "X-CSRFToken": form.elements.csrfmiddlewaretoken.value, Accept: "application/json" };
+    const headers = { "X-CSRFToken": tokenOf(form), Accept: "application/json" };
     const answer = await fetch(form.dataset.uploadUrl, { method: "POST", body, headers, credentials: "same-origin" });
     const document = await answer.json();
     return answer.ok ? document : { error: document.error?.message };

@@ -28,7 +28,7 @@ def fill_form(page: Page, *, name: str, script: str, command: str, **more: str) 
     page.fill("input[name=script_name]", "train.py")
     page.fill("textarea[name=script]", script)
     page.fill("textarea[name=command]", command)
-    for part in page.locator("details:not([data-preview]):not([open]) > summary").all():
+    for part in page.locator("details.card:not([data-preview], [data-yaml], [open]) > summary").all():
         part.click()
     for field, value in more.items():
         page.fill(f"[name={field}]", value)

@@ -1,0 +1,121 @@
+// The draft of the new-job form: kept on the portal while one types; in this browser only until it has arrived there.
+import { valuesOf, fill } from "./form_fields.js";
+import { toast } from "./toast.js";
+import { tokenOf } from "./sending.js";
+import { gettext, said } from "./words.js";
+
+const PAUSE = 800;
+const MAX_AGE = 30 * 86400 * 1000;
+
+export function startDraft(form) {
+  const slot = `trainhall-new-job-${form.dataset.newJob}`; // of this person: others sign in with the same browser
+  const place = form.querySelector("[data-draft-said]");
+  let timer = 0;
+  let unsaved = false;
+  let stopped = false;
+  let running = Promise.resolve();
+
+  const address = () => location.pathname + location.search;
+  const keep = () => {
+    try {
+      localStorage.setItem(slot, JSON.stringify({ path: address(), at: Date.now(), values: valuesOf(form) }));
+    } catch {
+      // larger than the browser keeps: the portal has it a moment later
+    }
+  };
+
+  async function save() {
+    if (stopped || !unsaved) return;
+    unsaved = false;
+    const answer = await send(form, form.elements.draft.value);
+    if (stopped) return;
+    if (!answer) {
+      unsaved = true;
+      place.textContent = gettext("The portal does not answer: the draft is kept in this browser.");
+      return;
+    }
+    if (form.elements.draft.value !== answer.id) {
+      form.elements.draft.value = answer.id;
+      const url = `${form.dataset.pageUrl}?draft=${answer.id}`;
+      form.action = url; // who signs in again in between comes back to it
+      history.replaceState(history.state, "", url);
+    }
+    place.textContent = said(gettext("Draft saved {time}"), { time: new Date().toLocaleTimeString([], { hour12: false }) });
+    if (!unsaved) localStorage.removeItem(slot);
+  }
+
+  const soon = () => {
+    clearTimeout(timer);
+    timer = setTimeout(() => (running = running.then(save)), PAUSE);
+  };
+  window.addEventListener("pagehide", () => {
+    if (unsaved && !stopped) send(form, form.elements.draft.value, true);
+  });
+  window.addEventListener("online", soon);
+
+  return {
+    changed() {
+      if (stopped) return;
+      unsaved = true;
+      keep();
+      soon();
+    },
+    stop() {
+      stopped = true;
+      clearTimeout(timer);
+      localStorage.removeItem(slot);
+    },
+    goOn() {
+      stopped = false;
+    },
+    restore() {
+      const kept = localStorage.getItem(slot);
+      const draft = kept ? JSON.parse(kept) : null;
+      if (!draft || form.dataset.filled) return;
+      if (!draft.values || Date.now() - draft.at > MAX_AGE) localStorage.removeItem(slot);
+      else if (draft.path === address()) {
+        fill(form, draft.values);
+        unsaved = true;
+        soon();
+        toast(gettext("What you typed before is back."));
+      }
+    },
+  };
+}
+
+async function send(form, id, keepalive = false) {
+  const base = form.dataset.draftsUrl;
+  const ask = (url, method) =>
+    fetch(url, {
+      method,
+      keepalive,
+      credentials: "same-origin",
+      headers: { "Content-Type": "application/json", "X-CSRFToken": tokenOf(form), Accept: "application/json" },
+      body: JSON.stringify(valuesOf(form)),
+    });
+  try {
+    let answer = id ? await ask(`${base}${id}/`, "PUT") : await ask(base, "POST");
+    // its job was made, or it was removed on another device: what is typed here is a draft of its own
+    if (id && answer.status === 404) answer = await ask(base, "POST");
+    return answer.ok ? await answer.json() : null;
+  } catch {
+    return null;
+  }
+}
+
+export function startDraftList() {
+  for (const button of document.querySelectorAll("[data-remove-draft]")) {
+    button.addEventListener("click", async () => {
+      const form = document.querySelector("[data-new-job]");
+      const headers = { "X-CSRFToken": tokenOf(form), Accept: "application/json" };
+      const answer = await fetch(button.dataset.removeDraft, { method: "DELETE", credentials: "same-origin", headers }).catch(() => null);
+      if (!answer || (!answer.ok && answer.status !== 404)) return toast(gettext("The draft could not be removed; try again."));
+      const row = button.closest("li");
+      const list = row.closest("details");
+      row.remove();
+      toast(gettext("The draft was removed."));
+      if (!list.querySelector("li")) list.remove();
+      else list.querySelector("a").focus();
+    });
+  }
+}
