@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from django.db import transaction
-from django.utils.translation import gettext
+from django.utils.translation import gettext, gettext_lazy
 
 from jobs.causes.catalogue import KINDS
 from jobs.causes.scene import Line, Scene, WorkerEnd, clean
@@ -79,7 +79,10 @@ def told(stored: dict[str, Any]) -> dict[str, Any] | None:
         return None
     kind, values, owner = KINDS.get(stored["kind"]), stored["values"], Owner(stored["owner"])
     return {
-        **{name: stored[name] for name in ("kind", "code", "evidence", "others", "more_others", "changes", "worker")},
+        **{name: stored[name] for name in ("kind", "code", "evidence", "others", "more_others", "worker")},
+        "changes": [
+            {"field": field, "label": _label(field), "value": value} for field, value in stored["changes"].items()
+        ],
         "owner": owner.value,
         "owner_text": gettext(OWNERS[owner]),
         "text": (kind and kind.sentence(values, gettext)) or stored["text"],
@@ -90,6 +93,19 @@ def told(stored: dict[str, Any]) -> dict[str, Any] | None:
         "exit": values.get("exit", ""),
         "type": values.get("type", ""),
     }
+
+
+FIELDS = {
+    "memory": gettext_lazy("memory"),
+    "shm": gettext_lazy("shared memory"),
+    "time_limit": gettext_lazy("time limit"),
+    "gpus": gettext_lazy("GPUs"),
+}
+
+
+def _label(field: str) -> str:
+    """A field of the form by its name on the page; of a parameter its own."""
+    return str(FIELDS.get(field, field.removeprefix("param.")))
 
 
 def _scene(attempt: Attempt, observed: Observed) -> Scene:

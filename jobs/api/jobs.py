@@ -14,6 +14,7 @@ from rest_framework.views import APIView
 from jobs import labels, lineage, submission
 from jobs.bodies import DOCUMENT_PARSERS, document_in
 from jobs.documents import iso, job_document, job_row
+from jobs.failures import cause_of
 from jobs.filters import PARAMETERS, read_filter
 from jobs.models import Cluster, Job
 from jobs.outlook import why_waiting
@@ -102,6 +103,7 @@ class JobWhyView(APIView):
             "id": job.pk,
             "status": job.status,
             "reason": {"code": job.reason_code, "text": job.reason},
+            "cause": cause_of(job, list(job.attempts.order_by("number"))) if job.is_final else None,
             "position": None,
             "ahead": None,
             "cluster_seen_at": iso(Cluster.objects.values_list("seen_at", flat=True).get(pk=job.cluster_id)),

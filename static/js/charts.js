@@ -1,34 +1,58 @@
-// The grid of figures on a job's page: cards come from the server, points by REST when a card is near the screen, then live.
+// The grid of charts of a job: cards come from the server, points by REST when a card is near the screen, then live.
+import { Axis } from "./axis.js";
 import { Figure } from "./figure.js";
+import { isHidden, startPins, takeLayout } from "./pins.js";
+import { plotly } from "./plotly.js";
 import { ask, follow } from "./socket.js";
+import { paintTools, startTools } from "./tools.js";
 import { whenThemeChanges } from "./toggle.js";
+import { change, startView, toggled, view, whenViewChanges } from "./view_state.js";
 
-const figures = new Map();
-const options = { smoothing: 0, log: false, x: "step" };
-const dirty = new Set(); // to be drawn again
 const MOST = 12; // plots kept while they are off the screen: SVG charts cost
 const RETRY = 3000;
-let place = null;
-let refreshing = 0;
+const SETTLE = 250; // ms after a slider's last move until the server is asked
+const PREFIX = /^[/._-]+/;
+const figures = new Map();
+const dirty = new Set(); // to be drawn again
+const hosts = new Map(); // key -> the figure it is drawn in
 const wanted = new Set(); // keys that came without a card
+const known = new Set(); // keys that have none on this page, as on an overview
+let place = null;
+let axis = null;
+let job = "";
+let refreshing = 0;
 let loading = false;
+let following = false;
 let pass = 0;
-let writing = 0;
+let settling = 0;
+let showsHidden = false;
 
 export function start() {
   place = document.querySelector("[data-charts]");
-  readOptions();
-  load();
-  const id = document.querySelector("[data-job]").dataset.job;
-  follow(`points/${id}`, null, take, poll);
+  job = document.querySelector("[data-job]").dataset.job;
+  startView();
+  const tools = document.querySelector("[data-chart-tools]");
+  startTools(tools);
+  startPins(tools, arrange);
+  tools.addEventListener("show-hidden", () => {
+    showsHidden = !showsHidden;
+    arrange();
+  });
+  plotly().catch(() => {}); // while the cards come; each card says what went wrong
+  if (place.querySelector("[data-charts-state]")) adopt(place);
+  else load();
+  whenViewChanges(viewChanged);
   whenThemeChanges(() => figures.forEach(redraw));
+  document.addEventListener("keydown", (event) => {
+    if (event.key === "Escape" && view.range && !event.defaultPrevented && !document.querySelector("dialog[open]")) change({ range: null, y: new Map() });
+  });
 }
 
 async function load() {
   loading = true;
   let text = "";
   try {
-    const answer = await fetch(place.dataset.src, { credentials: "same-origin" });
+    const answer = await fetch(source(), { credentials: "same-origin" });
     if (!answer.ok) throw new TypeError(`the portal answered ${answer.status}`);
     text = await answer.text();
   } catch (error) {
@@ -38,28 +62,123 @@ async function load() {
   } finally {
     loading = false;
   }
-  const fresh = document.importNode(new DOMParser().parseFromString(text, "text/html").body, true);
-  const cards = [...fresh.querySelectorAll("[data-chart]")];
-  for (const card of cards) {
-    const known = figures.get(card.dataset.key);
-    if (known) card.replaceWith(known.card); // what is drawn stays as it is
-    else figures.set(card.dataset.key, new Figure(card, { options, redraw }));
+  adopt(document.importNode(new DOMParser().parseFromString(text, "text/html").body, true));
+}
+
+function source() {
+  const url = new URL(place.dataset.src, location.href);
+  for (const key of view.pin) url.searchParams.append("pin", key);
+  return url;
+}
+
+function adopt(fresh) {
+  const { dataset } = fresh.querySelector("[data-charts-state]");
+  takeLayout(JSON.parse(dataset.layout));
+  axis ||= new Axis({ job, firstTime: Number(dataset.firstTime), epochKey: dataset.epochKey });
+  axis.firstTime ||= Number(dataset.firstTime);
+  axis.epochKey ||= dataset.epochKey;
+  for (const card of fresh.querySelectorAll("[data-chart]")) {
+    const old = figures.get(card.dataset.key);
+    if (old) card.replaceWith(old.card); // what is drawn stays as it is
+    else figures.set(card.dataset.key, new Figure(card, { axis, redraw }));
   }
-  place.replaceChildren(...fresh.childNodes);
+  if (fresh !== place) place.replaceChildren(...fresh.childNodes);
+  for (const group of place.querySelectorAll("[data-chart-group]")) {
+    group.addEventListener("toggle", () => folded(group));
+  }
+  arrange();
   // what moved is looked at anew: an observer says nothing of a card that left the page and came back between two frames
   for (const { card } of figures.values()) {
     watcher.unobserve(card);
     watcher.observe(card);
   }
-  controls();
-  const missing = [...wanted].some((key) => !figures.has(key));
+  for (const key of wanted) if (!figures.has(key)) known.add(key);
   wanted.clear();
-  if (missing) refresh();
+  const options = document.querySelector("[data-x] option[value=epoch]");
+  if (options) options.hidden = options.disabled = !axis.epochKey;
+  if (following) return;
+  following = true;
+  follow(`points/${job}`, Number(dataset.pointsSeq), take, poll);
 }
 
-function want(key) {
-  wanted.add(key);
-  if (!loading) refresh();
+// ---- which cards are seen, and what is drawn in them
+
+function matcher() {
+  try {
+    const pattern = new RegExp(view.q, "i");
+    return { test: (key) => pattern.test(key), isBroken: false };
+  } catch {
+    const text = view.q.toLowerCase();
+    return { test: (key) => key.toLowerCase().includes(text), isBroken: true };
+  }
+}
+
+function base({ key, group }) {
+  // "train/loss" of the group train and "val/loss" of val are both the loss
+  return group && key.startsWith(group) ? key.slice(group.length).replace(PREFIX, "") : key;
+}
+
+function seat() {
+  hosts.clear();
+  const first = new Map();
+  for (const figure of figures.values()) {
+    const name = base(figure);
+    const host = view.overlays && figure.group !== "system" ? first.get(name) ?? figure : figure;
+    first.set(name, first.get(name) ?? figure);
+    hosts.set(figure.key, host);
+  }
+  for (const figure of figures.values()) {
+    const guests = [...figures.values()].filter((other) => other !== figure && hosts.get(other.key) === figure).map(({ key }) => key);
+    if (guests.join("\n") === figure.guests.join("\n")) continue;
+    figure.guests = guests;
+    figure.reload();
+  }
+}
+
+function arrange() {
+  const { test, isBroken } = matcher();
+  seat();
+  let shown = 0;
+  for (const figure of figures.values()) {
+    const isGuest = hosts.get(figure.key) !== figure;
+    const seen = !isGuest && figure.keys.some(test) && (showsHidden || !isHidden(figure.key));
+    figure.card.hidden = !seen;
+    figure.card.classList.toggle("ignored", isHidden(figure.key));
+    shown += seen;
+  }
+  for (const group of place.querySelectorAll("[data-chart-group]")) {
+    const some = group.querySelector("[data-chart]:not([hidden])");
+    group.hidden = !some;
+    group.open = some && (view.q ? true : opens(group));
+  }
+  const empty = place.querySelector("[data-charts-none]");
+  if (empty) empty.hidden = shown > 0 || figures.size === 0;
+  paintTools({ shown, all: figures.size, keys: [...figures.keys()], showsHidden, isBroken });
+}
+
+function opens(group) {
+  const name = group.dataset.chartGroup;
+  if (view.shut.has(name)) return false;
+  return view.open.has(name) || group.dataset.opens === "1";
+}
+
+function folded(group) {
+  if (view.q || group.hidden || group.open === opens(group)) return;
+  const name = group.dataset.chartGroup;
+  change({ shut: toggled(view.shut, name, !group.open), open: toggled(view.open, name, group.open) }, { passing: true });
+}
+
+function viewChanged(names) {
+  const any = (...some) => some.some((name) => names.has(name));
+  if (any("pin")) refresh(0);
+  arrange();
+  clearTimeout(settling);
+  if (any("sm", "by") && view.sm !== null) {
+    for (const figure of figures.values()) if (figure.mounted) figure.preview();
+    settling = setTimeout(() => figures.forEach((figure) => figure.reload()), SETTLE);
+  }
+  if (any("x", "range", "allAttempts", "live") || (any("sm") && view.sm === null)) figures.forEach((figure) => figure.reload());
+  figures.forEach(redraw);
 }
 
 const watcher = new IntersectionObserver((entries) => {
@@ -71,13 +190,14 @@ const watcher = new IntersectionObserver((entries) => {
     figure.mount();
     if (dirty.has(figure)) redraw(figure);
   }
-  const away = [...figures.values()].filter((figure) => figure.mounted && !figure.visible).sort((a, b) => a.seenAt - b.seenAt);
-  const mounted = [...figures.values()].filter((figure) => figure.mounted).length;
-  for (const figure of away.slice(0, Math.max(0, mounted - MOST))) figure.unmount();
+  const mounted = [...figures.values()].filter((figure) => figure.mounted);
+  const away = mounted.filter((figure) => !figure.visible).sort((a, b) => a.seenAt - b.seenAt);
+  for (const figure of away.slice(0, Math.max(0, mounted.length - MOST))) figure.unmount();
 }, { rootMargin: "200px" });
 
 // one drawing a frame for everything that changed; after a long one the page gets as long for itself
 function redraw(figure) {
+  if (!figure.mounted) return;
   dirty.add(figure);
   pass ||= requestAnimationFrame(paint);
 }
@@ -94,22 +214,27 @@ function paint() {
   }, performance.now() - began);
 }
 
+// ---- what comes live
+
 function take(type, data) {
   if (type !== "snapshot" && type !== "change") return;
-  for (const one of data.series) {
+  for (const one of data.series ?? []) {
     const figure = figures.get(one.key);
     if (!figure) want(one.key);
-    else if (type === "change") figure.add(one);
-    else figure.showLatest(one, one.last.value);
+    else if (type === "snapshot") figure.showLatest(one, one.last.value);
+    else {
+      figure.add(one);
+      const host = hosts.get(one.key);
+      if (host !== figure) host.add(one);
+    }
   }
-  // a first answer, or one after too long: what was missed comes from the store
-  if (type === "snapshot") figures.forEach((figure) => figure.reload());
+  // after too long, or after a seal: what was missed comes from the store
+  if (type === "snapshot") figures.forEach((figure) => view.live && !view.range && figure.reload());
   if (data.progress) progress(data);
 }
 
 async function poll() {
-  const id = document.querySelector("[data-job]").dataset.job;
-  take("snapshot", await ask(`/api/v1/jobs/${id}/series/`));
+  take("snapshot", await ask(`/api/v1/jobs/${job}/series/`));
 }
 
 function progress(data) {
@@ -119,60 +244,16 @@ function progress(data) {
   document.dispatchEvent(new CustomEvent("progress", { detail: data.progress }));
 }
 
+function want(key) {
+  if (known.has(key)) return;
+  wanted.add(key);
+  if (!loading) refresh();
+}
+
 function refresh(wait = 150) {
   // not put off by the next change: points may come ten times a second
   refreshing ||= setTimeout(() => {
     refreshing = 0;
     load();
   }, wait);
-}
-
-function readOptions() {
-  const query = new URLSearchParams(location.search);
-  options.smoothing = Math.min(0.99, Math.max(0, Number(query.get("sm")) || 0));
-  options.log = query.get("log") === "y";
-  options.x = query.get("x") === "time" ? "time" : "step";
-}
-
-function writeOptions() {
-  const url = new URL(location.href);
-  const set = (name, value) => (value ? url.searchParams.set(name, value) : url.searchParams.delete(name));
-  set("sm", options.smoothing || "");
-  set("log", options.log ? "y" : "");
-  set("x", options.x === "time" ? "time" : "");
-  clearTimeout(writing);
-  writing = setTimeout(() => history.replaceState(null, "", url), 200); // browsers refuse too many of these
-  figures.forEach(redraw);
-}
-
-function controls() {
-  const slider = document.querySelector("[data-smoothing]");
-  if (!slider || slider.dataset.ready) return;
-  slider.dataset.ready = "1";
-  const log = document.querySelector("[data-log-y]");
-  const x = document.querySelector("[data-x]");
-  const search = document.querySelector("[data-chart-search]");
-  slider.value = options.smoothing;
-  log.checked = options.log;
-  x.value = options.x;
-  slider.addEventListener("input", () => {
-    options.smoothing = Number(slider.value);
-    writeOptions();
-  });
-  log.addEventListener("change", () => {
-    options.log = log.checked;
-    writeOptions();
-  });
-  x.addEventListener("change", () => {
-    options.x = x.value;
-    writeOptions();
-    for (const figure of figures.values()) {
-      figure.resetZoom();
-      figure.reload();
-    }
-  });
-  if (search) search.addEventListener("input", (event) => {
-    if (event.isComposing) return;
-    for (const figure of figures.values()) figure.card.hidden = !figure.key.toLowerCase().includes(search.value.toLowerCase());
-  });
 }

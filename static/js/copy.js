@@ -19,7 +19,7 @@ export function startCopy() {
   });
 }
 
-async function write(text) {
+export async function write(text) {
   if (navigator.clipboard) {
     await navigator.clipboard.writeText(text);
     return;

@@ -1,44 +1,60 @@
-// One metric's card: its points by REST in buckets, then live; zooming asks again until true points come.
-import { inOrder, layout, looks, traces } from "./drawing.js";
+// One card: its points by REST in buckets, then live; zooming asks again until true points come.
+import { badges, sentence } from "./caption.js";
+import { cutOf, inOrder, layout, looks, notPositive, traces } from "./drawing.js";
+import { Crosshair } from "./hover.js";
 import { Legend } from "./legend.js";
+import { load } from "./loader.js";
+import { Menu } from "./menu.js";
 import { CONFIG, plotly } from "./plotly.js";
 import { number } from "./row.js";
 import { Series } from "./series.js";
-import { ask } from "./socket.js";
 import { PointsTable } from "./table.js";
+import { change, toggled, view } from "./view_state.js";
+import { gettext, said } from "./words.js";
 
-const BUCKETS = 800;
-const REFETCH_AT = 4 * BUCKETS; // points a line, before the server is asked for buckets again
+const FEWEST_BUCKETS = 600;
+const MOST_BUCKETS = 2000;
+const GROWN = 4; // times its buckets: so long a line may become before the server is asked for buckets again
 const MARGIN = 0.05; // read beyond what is looked at, so that lines go on to the edge
 
 export class Figure {
-  constructor(card, { options, redraw }) {
+  constructor(card, { axis, redraw }) {
     this.card = card;
     this.key = card.dataset.key;
+    this.group = card.dataset.group;
     this.job = card.dataset.job;
-    this.options = options; // shared by all: {smoothing, log, x}
+    this.axis = axis;
+    this.guests = []; // keys that are drawn over this one's
     this.redraw = () => redraw(this);
     this.series = new Map();
-    this.range = null; // [from, to] of x while zoomed
+    this.lines = []; // as they are drawn: {series, look, x}
     this.visible = false;
     this.mounted = false;
     this.asked = 0;
     this.missed = null; // what came while the server was asked
-    this.legend = new Legend(this);
-    this.table = new PointsTable(this);
+  }
+
+  get keys() {
+    return [this.key, ...this.guests];
+  }
+
+  get plot() {
+    return this.card.querySelector(".plot");
   }
 
   get isReady() {
     return this.mounted && this.series.size > 0 && window.Plotly !== undefined;
   }
 
-  get place() {
-    return this.card.querySelector(".plot");
+  get logY() {
+    return view.logY !== view.logy.has(this.key); // a chart may differ from the others
   }
 
   async mount() {
     if (this.mounted) return;
     this.mounted = true;
+    this.furnish();
+    this.crosshair.start();
     this.reload();
     try {
       await plotly();
@@ -48,20 +64,45 @@ export class Figure {
     }
   }
 
+  furnish() {
+    // what a card gets when it is first looked at, not before: there may be thousands
+    if (this.legend) return;
+    const { plot } = this;
+    plot.tabIndex = 0;
+    plot.setAttribute("role", "application");
+    plot.setAttribute("aria-roledescription", gettext("chart"));
+    plot.setAttribute("aria-label", this.key);
+    plot.addEventListener("pointerdown", () => {
+      this.held = true; // what is drawn stays under the pointer while it drags
+      addEventListener("pointerup", () => {
+        this.held = false;
+        this.redraw();
+      }, { once: true });
+    });
+    this.crosshair = new Crosshair(this);
+    this.legend = new Legend(this);
+    this.table = new PointsTable(this);
+    this.menu = new Menu(this);
+  }
+
   unmount() {
     if (!this.mounted) return;
     this.mounted = false;
     this.asked += 1;
     this.missed = null;
-    this.range = null;
     this.series.clear();
+    this.lines = [];
+    this.crosshair.stop();
     if (this.drawn) {
-      window.Plotly.purge(this.place);
-      this.place.replaceChildren();
-      this.place.classList.remove("js-plotly-plot");
+      window.Plotly.purge(this.plot);
+      this.plot.replaceChildren();
+      this.plot.classList.remove("js-plotly-plot");
     }
     this.drawn = false;
-    this.card.classList.remove("zoomed");
+  }
+
+  get buckets() {
+    return Math.min(MOST_BUCKETS, Math.max(FEWEST_BUCKETS, 2 * this.plot.clientWidth));
   }
 
   async reload() {
@@ -69,46 +110,63 @@ export class Figure {
     const mine = (this.asked += 1);
     this.missed = [];
     try {
-      const answer = await ask(`/api/v1/jobs/${this.job}/series/?${this.query()}`);
+      await this.axis.ready();
+      const options = this.query();
+      const found = await Promise.all(this.keys.map((key) => load(this.job, key, options)));
       if (mine !== this.asked) return; // asked again since, for more or for another range
-      this.series = new Map(answer.series.map((one) => [`${one.attempt}/${one.rank}`, new Series(one)]));
-      for (const change of this.missed) this.take(change);
+      this.series = new Map();
+      this.keys.forEach((key, place) => {
+        for (const one of found[place]) if (one.step.length) this.put(new Series(one, { x: this.axis.source }), place);
+      });
+      this.reached = Math.max(0, ...[...this.series.values()].map((one) => one.step.length));
+      for (const news of this.missed) this.take(news);
+      if (!this.series.size) this.note(gettext("No points here."));
     } catch (error) {
       if (mine !== this.asked) return;
-      if (!this.series.size) this.note(`Could not be loaded: ${error.message}`);
+      if (!this.series.size) this.note(said(gettext("Could not be loaded: {why}"), { why: error.message }));
     }
     this.missed = null;
     this.redraw();
   }
 
   query() {
-    const query = new URLSearchParams({ key: this.key, buckets: BUCKETS, attempt: "all", x: this.options.x });
-    if (this.range) {
-      const [from, to] = this.range;
+    const query = { buckets: this.buckets, x: this.axis.source, smooth: view.sm ?? "auto", smooth_by: view.by };
+    if (view.allAttempts) query.attempt = "all";
+    const range = this.axis.asked();
+    if (range) {
+      const [from, to] = range;
       const more = (to - from) * MARGIN;
-      const whole = this.options.x === "step";
-      query.set("from", whole ? Math.floor(from - more) : from - more);
-      query.set("to", whole ? Math.ceil(to + more) : to + more);
+      const whole = this.axis.source === "step";
+      query.from = whole ? Math.floor(from - more) : from - more;
+      query.to = whole ? Math.ceil(to + more) : to + more;
     }
     return query;
   }
 
-  add(change) {
-    this.showLatest(change, change.value.at(-1));
-    if (!this.mounted) return;
-    if (this.missed) this.missed.push(change);
-    this.take(change);
-    const points = [...this.series.values()].reduce((most, one) => Math.max(most, one.step.length), 0);
-    if (points > REFETCH_AT && !this.range && !this.missed) this.reload();
+  put(one, place) {
+    one.place = place;
+    this.series.set(`${one.key} ${one.name}`, one);
+  }
+
+  add(news) {
+    if (news.key === this.key) this.showLatest(news, news.value.at(-1));
+    if (!this.mounted || !view.live) return;
+    if (this.missed) this.missed.push(news);
+    const newest = Math.max(0, ...[...this.series.values()].map((one) => one.attempt));
+    this.take(news);
+    const most = Math.max(...[...this.series.values()].map((one) => one.step.length));
+    // an attempt that begins again takes the place of what an earlier one had from there on
+    const begins = newest && news.attempt > newest && !view.allAttempts;
+    const grown = most > Math.max(GROWN * this.buckets, 2 * (this.reached || 0));
+    if ((begins || grown) && !view.range && !this.missed) this.reload();
     else this.redraw();
   }
 
-  take(change) {
-    const name = `${change.attempt}/${change.rank}`;
-    if (!this.series.has(name)) this.series.set(name, Series.empty(change));
-    const series = this.series.get(name);
-    if (!this.range) series.add(change);
-    // a zoomed view stands still; the reset brings what came meanwhile
+  take(news) {
+    if (view.range) return; // a zoomed view stands still; the reset brings what came meanwhile
+    const name = `${news.key} ${news.attempt}/${news.rank}`;
+    if (!this.series.has(name)) this.put(Series.empty(news, { x: this.axis.source }), this.keys.indexOf(news.key));
+    this.series.get(name).add(news);
   }
 
   showLatest({ attempt, rank }, value) {
@@ -119,61 +177,77 @@ export class Figure {
     place.textContent = number(value);
   }
 
+  preview() {
+    for (const one of this.series.values()) one.preview(view.sm, view.by);
+    this.redraw();
+  }
+
   paint() {
+    if (this.held) return;
     const style = getComputedStyle(document.documentElement);
     this.revision = (this.revision || 0) + 1;
-    const about = { key: this.key, options: this.options, hidden: this.legend.hidden, style, revision: this.revision };
-    window.Plotly.react(this.place, traces(this.series, about), layout(about), CONFIG);
-    this.legend.show(looks(this.series, about));
-    this.caption();
+    const { key, axis, revision, logY } = this;
+    axis.fit(this.series.values());
+    const found = looks(this.series, { key, style });
+    const all = inOrder(this.series).map((series, index) => ({ series, look: found[index], x: axis.of(series) }));
+    this.lines = all.filter(({ look }) => !view.hide.has(look.id));
+    const cut = view.y.has(key) ? null : cutOf(this.lines, { logY });
+    const about = { key, axis, style, revision, logY, cut, width: this.plot.clientWidth };
+    window.Plotly.react(this.plot, traces(this.lines, about), layout(about), CONFIG);
+    this.legend.show(found);
+    this.say(badges(this.lines, { cut, notPositive: logY ? notPositive(this.lines) : 0, zoomed: Boolean(view.range) }));
     this.table.refresh();
     if (this.drawn) return;
     this.drawn = true;
-    this.place.on("plotly_relayout", (event) => this.relayout(event));
+    this.plot.on("plotly_relayout", (event) => this.relayout(event));
+    this.plot.on("plotly_doubleclick", () => change({ range: null, y: withoutKey(view.y, this.key) }));
   }
 
   relayout(event) {
-    if (event["xaxis.autorange"]) {
-      if (!this.range) return;
-      this.range = null;
-    } else if (event["xaxis.range[0]"] !== undefined) {
-      this.range = [event["xaxis.range[0]"], event["xaxis.range[1]"]].map((edge) => this.edge(edge));
-    } else {
-      return;
+    const names = Object.keys(event ?? {});
+    const { xaxis, yaxis } = this.plot._fullLayout;
+    const edges = (axis) => axis.range.map((edge) => axis.l2c(axis.r2l(edge)));
+    const part = {};
+    if (names.some((name) => name.startsWith("xaxis.range"))) part.range = tidy(edges(xaxis).map((edge) => this.axis.real(edge)));
+    if (names.some((name) => name.startsWith("yaxis.range"))) part.y = new Map(view.y).set(this.key, tidy(edges(yaxis)));
+    if (part.range || part.y) change(part);
+  }
+
+  toggleLog() {
+    change({ logy: toggled(view.logy, this.key) });
+  }
+
+  say(marks) {
+    const says = JSON.stringify(marks);
+    const caption = this.card.querySelector("figcaption");
+    if (says !== this.says) {
+      this.says = says;
+      caption.replaceChildren(...marks.map(({ text, kind, title }) => {
+        const badge = document.createElement("span");
+        badge.className = kind;
+        badge.textContent = text;
+        if (title) badge.title = title;
+        return badge;
+      }));
     }
-    this.card.classList.toggle("zoomed", Boolean(this.range));
-    this.reload(); // true points of what is looked at
-  }
-
-  edge(value) {
-    // plotly tells a moment as local time with a space
-    return this.options.x === "time" ? new Date(String(value).replace(" ", "T")).getTime() / 1000 : Number(value);
-  }
-
-  resetZoom() {
-    this.range = null;
-    this.card.classList.remove("zoomed");
-  }
-
-  caption() {
-    const lines = inOrder(this.series);
-    if (!lines.length || !lines[0].step.length) return;
-    const one = lines[0];
-    const finite = one.value.filter(Number.isFinite);
-    const bad = one.bad ? one.bad.reduce((sum, count) => sum + count, 0) : one.value.length - finite.length;
-    const drawn = lines.reduce((sum, each) => sum + each.step.length, 0);
-    const total = lines.reduce((sum, each) => sum + each.total, 0);
-    const least = (one.low || finite).reduce((low, value) => (value < low ? value : low), Infinity);
-    const most = (one.high || finite).reduce((high, value) => (value > high ? value : high), -Infinity);
-    const parts = [`${this.key}, steps ${number(one.step[0])} to ${number(one.step.at(-1))}`];
-    if (finite.length) parts.push(`from ${number(finite[0])} to ${number(finite.at(-1))}, least ${number(least)}, most ${number(most)}`);
-    if (bad) parts.push(`${bad} not finite`);
-    if (drawn < total && !this.range) parts.push(`${number(drawn)} of ${number(total)} points drawn`);
-    this.note(`${parts.join("; ")}.`);
+    const label = sentence(this.key, this.lines, marks);
+    if (document.activeElement !== this.plot) this.plot.setAttribute("aria-label", label); // not under a reader's ears
   }
 
   note(words) {
-    const caption = this.card.querySelector("figcaption");
-    if (caption) caption.textContent = words;
+    this.says = "";
+    this.card.querySelector("figcaption").textContent = words;
   }
+}
+
+function tidy([low, high]) {
+  // as short as it can be said without moving an edge by more than can be seen
+  const digits = Math.max(0, 4 - Math.floor(Math.log10(high - low || 1)));
+  return [low, high].map((edge) => (digits > 20 ? edge : Number(edge.toFixed(Math.min(20, digits)))));
+}
+
+function withoutKey(map, key) {
+  const next = new Map(map);
+  next.delete(key);
+  return next;
 }

@@ -21,7 +21,7 @@ export function start() {
     countDown(page);
     stretch(page);
   }, 1000);
-  document.addEventListener("progress", (event) => known.id && show(page, { ...known, progress: progressOf(event.detail) }));
+  document.addEventListener("progress", (event) => known.id && show(page, { ...known, progress: event.detail }));
   clearDraftOfThisJob();
 }
 
@@ -156,12 +156,6 @@ function clearDraftOfThisJob() {
   if (slot === null) return;
   sessionStorage.removeItem("trainhall-new-job-sent");
   localStorage.removeItem(slot);
-}
-
-function progressOf(raw) {
-  // points carry step and total; the fraction is derived, as the server does it
-  const fraction = raw.total && raw.step !== null && raw.step !== undefined ? Math.min(1, Math.max(0, raw.step / raw.total)) : null;
-  return { ...raw, fraction: raw.fraction ?? fraction, eta: raw.eta ?? null };
 }
 
 function stretch(page) {

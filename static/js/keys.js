@@ -1,21 +1,35 @@
 // Single keys: never in a field, with a modifier, or while an input method composes; they can be switched off in the list that ? shows.
+import { gettext } from "./words.js";
+import { sheet } from "./sheet.js";
+
 const OFF = "keys-off";
-const HELP = [
-  ["/", "search"], ["n", "new job"], ["j k", "move in the list"], ["Enter", "open"],
-  ["o l w e", "a job's overview, logs, workers, events"], ["c", "clone the job"], ["Ctrl Enter", "submit the form"],
-  ["End", "to the newest line of a log"], ["?", "this list"],
+const PATIENCE = 1200; // ms between the two keys of a pair such as g j
+const HELP = () => [
+  ["/", gettext("search")], ["n", gettext("new job")], ["j k", gettext("move in the list")], ["Enter", gettext("open")],
+  ["x", gettext("select the row; with Shift and the mouse a range")], ["s", gettext("stop what is selected, or this job")],
+  ["c", gettext("clone the job")], [".", gettext("what can be done with this row")], ["Esc", gettext("select nothing, close")],
+  ["g j", gettext("to the list of jobs")], ["g h", gettext("to the home page")], ["Ctrl K", gettext("go anywhere by name")],
+  ["o l w e", gettext("a job's overview, logs, workers, events")], ["Ctrl Enter", gettext("submit the form")],
+  ["End", gettext("to the newest line of a log")], ["?", gettext("this list")],
 ];
-const TABS = { o: 1, l: 2, w: 3, e: 4 };
+const TABS = { o: 'a[href$="{job}/"]', l: 'a[href$="/logs/"]', w: 'a[href$="/workers/"]', e: 'a[href$="/events/"]' };
+const PLACES = { j: "/jobs/", h: "/" };
+let before = { key: "", at: 0 };
 
 export function typing(event) {
-  const field = event.target.closest("input, textarea, select, [contenteditable]");
+  const field = event.target.closest("input:not([type=checkbox]), textarea, select, [contenteditable]");
   return Boolean(field) || event.isComposing || event.keyCode === 229 || event.ctrlKey || event.metaKey || event.altKey;
+}
+
+export function currentRow() {
+  return document.activeElement?.closest("[data-row]") || null;
 }
 
 function step(by) {
   const links = [...document.querySelectorAll("[data-row] a.title")];
   if (!links.length) return false;
-  const at = links.indexOf(document.activeElement);
+  const row = currentRow();
+  const at = row ? links.findIndex((link) => row.contains(link)) : -1;
   links[Math.min(links.length - 1, Math.max(0, at + by))].focus();
   return true;
 }
@@ -26,12 +40,42 @@ function open(selector) {
   return Boolean(link);
 }
 
+function tab(key) {
+  const tabs = document.querySelector("[data-job] .tabs");
+  if (!tabs) return false;
+  return open(`[data-job] .tabs ${TABS[key].replace("{job}", document.querySelector("[data-job]").dataset.job)}`);
+}
+
+function inList(key) {
+  // the list's own keys: its scripts are loaded only where there is a list
+  const row = currentRow();
+  if (key === "c" && row) {
+    location.href = `/jobs/new/?${new URLSearchParams({ from: row.dataset.row })}`;
+    return true;
+  }
+  if (!document.querySelector("tbody[data-job-list]")) return false;
+  import("./bulk.js").then(({ act, clearSelection, selected, toggle }) => {
+    if (key === "x") toggle(row);
+    else if (key === "s") act("stop", selected().length ? selected() : [row].filter(Boolean), { from: row?.querySelector("a.title") });
+    else if (key === "Escape" && !clearSelection()) document.querySelector("[data-bulk-results]")?.setAttribute("hidden", "");
+  });
+  if (key === "." && row) import("./menu.js").then((menu) => menu.openMenu(row));
+  return true;
+}
+
 function obey(key) {
+  if (before.key === "g" && Date.now() - before.at < PATIENCE && key in PLACES) {
+    location.href = PLACES[key];
+    return true;
+  }
+  before = { key, at: Date.now() };
   if (key === "j") return step(1);
   if (key === "k") return step(-1);
   if (key === "n") return open('a[href^="/jobs/new/"]:not([href*="from="])');
-  if (key === "c") return open('[data-job] .actions a[href*="from="]');
-  if (key in TABS) return open(`[data-job] .tabs a:nth-of-type(${TABS[key]})`);
+  if (key === "x" || key === "." || key === "Escape") return inList(key);
+  if (key === "s") return open("[data-job] .actions form[data-asks-reason] button") || inList(key);
+  if (key === "c") return open('[data-job] .actions a[href*="from="]') || inList(key);
+  if (key in TABS) return tab(key);
   if (key !== "/") return false;
   const search = document.querySelector("[data-search], [data-chart-search]");
   search?.focus();
@@ -40,20 +84,24 @@ function obey(key) {
 
 export function startKeys() {
   document.addEventListener("keydown", (event) => {
+    if (event.isComposing || event.keyCode === 229) return;
+    if ((event.ctrlKey || event.metaKey) && !event.altKey && !event.shiftKey && event.key.toLowerCase() === "k") {
+      event.preventDefault();
+      import("./palette.js").then((palette) => palette.openPalette());
+      return;
+    }
+    if (event.key === "Escape" && event.target.matches("[data-search]") && !event.target.value) event.target.blur();
     if (typing(event) || document.querySelector("dialog[open]")) return;
     if (event.key === "?") help();
     else if (localStorage.getItem(OFF) || !obey(event.key)) return;
-    event.preventDefault();
+    if (event.key !== "Escape") event.preventDefault();
   });
 }
 
 function help() {
-  const dialog = document.createElement("dialog");
-  const title = document.createElement("h2");
-  title.textContent = "Keys";
   const list = document.createElement("dl");
   list.className = "facts";
-  for (const [keys, does] of HELP) {
+  for (const [keys, does] of HELP()) {
     const term = document.createElement("dt");
     for (const key of keys.split(" ")) term.append(Object.assign(document.createElement("kbd"), { textContent: key }), " ");
     list.append(term, Object.assign(document.createElement("dd"), { textContent: does }));
@@ -61,12 +109,6 @@ function help() {
   const off = Object.assign(document.createElement("input"), { type: "checkbox", checked: !localStorage.getItem(OFF) });
   off.addEventListener("change", () => (off.checked ? localStorage.removeItem(OFF) : localStorage.setItem(OFF, "1")));
   const choice = Object.assign(document.createElement("label"), { className: "choice" });
-  choice.append(off, " single keys work");
-  const form = Object.assign(document.createElement("form"), { method: "dialog", className: "stack" });
-  form.append(title, list, choice, Object.assign(document.createElement("button"), { className: "btn", textContent: "Close" }));
-  dialog.setAttribute("aria-label", "Keys");
-  dialog.append(form);
-  dialog.addEventListener("close", () => dialog.remove());
-  document.body.append(dialog);
-  dialog.showModal();
+  choice.append(off, " ", gettext("single keys work"));
+  sheet(gettext("Keys"), [list, choice]);
 }

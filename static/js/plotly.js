@@ -1,13 +1,15 @@
 // Loads plotly once, when the first chart is near the screen, and sets for all charts what must never differ.
+import { gettext } from "./words.js";
+
 let loading = null;
 
 export const CONFIG = {
   displaylogo: false,
+  displayModeBar: false, // the page's own tools do it for all charts, by keyboard too
   showSendToCloud: false, // plotly 4 would offer to send the figure to its maker
   plotlyServerURL: "",
   responsive: true,
-  modeBarButtonsToRemove: ["select2d", "lasso2d", "toImage"],
-  doubleClick: "reset",
+  doubleClick: false, // the figure takes it: a zoom is the page's
 };
 
 export function plotly() {
@@ -25,7 +27,7 @@ export function plotly() {
     script.addEventListener("load", () => resolve(window.Plotly));
     script.addEventListener("error", () => {
       loading = null; // the next chart tries again
-      reject(new Error("The charts' library could not be loaded."));
+      reject(new Error(gettext("The charts' library could not be loaded.")));
     });
     document.head.append(style, script);
   });

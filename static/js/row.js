@@ -1,4 +1,6 @@
 // A job as the server tells it, written onto the elements that carry data-bind: for rows of the list and for the job's head.
+import { gettext, said } from "./words.js";
+import { eta, silence } from "./pace.js";
 import { setTime, span } from "./time.js";
 
 export function bound(root, name) {
@@ -12,9 +14,8 @@ export function put(root, name, text) {
 }
 
 export function shape(resources) {
-  if (!resources.total_gpus) return "0";
-  const kind = resources.gpu_type ? ` ${resources.gpu_type}` : "";
-  return `${resources.total_gpus}${kind}${resources.workers > 1 ? ` (${resources.workers} w)` : ""}`;
+  if (!resources.total_gpus) return resources.workers > 1 ? `0 (${resources.workers}w)` : "0";
+  return `${resources.total_gpus}x${resources.gpu_type || "GPU"} (${resources.workers}w)`;
 }
 
 export function number(value) {
@@ -25,40 +26,71 @@ export function number(value) {
   return Number.isInteger(value) ? value.toLocaleString("en") : String(Number(value.toPrecision(4)));
 }
 
-export function progressText(job) {
+function known(value) {
+  return value !== null && value !== undefined;
+}
+
+function headline(job, most) {
+  return Object.entries(job.headline || {}).slice(0, most).map(([key, value]) => `${key} ${number(value)}`).join(", ");
+}
+
+export function progressText(job, { metric = true } = {}) {
   const progress = job.progress;
   const parts = [];
   if (progress) {
-    if (progress.fraction !== null) parts.push(`${Math.round(progress.fraction * 100)} %`);
-    else if (progress.step !== null && progress.step !== undefined) parts.push(`step ${number(progress.step)}`);
+    if (progress.fraction !== null) parts.push(said(gettext("{percent} %"), { percent: Math.round(progress.fraction * 100) }));
+    else if (known(progress.step)) parts.push(said(gettext("step {step}"), { step: number(progress.step) }));
   }
-  const headline = Object.entries(job.headline || {})[0];
-  if (headline) parts.push(`${headline[0]} ${number(headline[1])}`);
-  if (progress && progress.eta) parts.push(`ETA ${span(progress.eta)}`);
-  else if (progress && progress.at && Date.now() / 1000 - progress.at > 60) {
-    parts.push(`no report for ${span(Date.now() / 1000 - progress.at)}`);
-  }
-  return parts.join(", ");
+  if (metric) parts.push(headline(job, 1));
+  const left = eta(progress);
+  if (left !== null) parts.push(said(gettext("ETA {span}"), { span: span(left) }));
+  else parts.push(silence(progress));
+  return parts.filter(Boolean).join(", ");
 }
 
 export function progressDetail(progress) {
   if (!progress) return "";
-  const known = (value) => value !== null && value !== undefined;
   const parts = [];
-  if (known(progress.epoch)) parts.push(`epoch ${number(progress.epoch)}`);
-  if (known(progress.step)) parts.push(`step ${number(progress.step)}${progress.total ? ` of ${number(progress.total)}` : ""}`);
-  if (progress.eta) {
-    const at = new Date(Date.now() + progress.eta * 1000).toLocaleTimeString([], { hour12: false, hour: "2-digit", minute: "2-digit" });
-    parts.push(`done about ${at} (${span(progress.eta)})`);
-  } else if (progress.at && Date.now() / 1000 - progress.at > 60) {
-    parts.push(`no report for ${span(Date.now() / 1000 - progress.at)}`);
+  if (known(progress.epoch)) parts.push(said(gettext("epoch {epoch}"), { epoch: number(progress.epoch) }));
+  if (known(progress.step) && progress.total) {
+    parts.push(said(gettext("step {step} of {total}"), { step: number(progress.step), total: number(progress.total) }));
+  } else if (known(progress.step)) parts.push(said(gettext("step {step}"), { step: number(progress.step) }));
+  const left = eta(progress);
+  if (left !== null) {
+    const at = new Date(progress.done_at * 1000).toLocaleTimeString([], { hour12: false, hour: "2-digit", minute: "2-digit" });
+    parts.push(said(gettext("done about {at} ({span})"), { at, span: span(left) }));
+  } else parts.push(silence(progress));
+  return parts.filter(Boolean).join(" · ");
+}
+
+export function howText(job) {
+  // why it stands where it stands, or how it goes, where there is no bar of progress: as the server writes it
+  const reached = headline(job, 2);
+  if ((job.status === "running" || job.status === "succeeded") && reached) return reached;
+  if (job.status === "running" && job.started_at && !job.cancel_requested_at) {
+    return said(gettext("runs {span}, no progress reported"), { span: span((Date.now() - new Date(job.started_at)) / 1000) });
   }
-  return parts.join(" · ");
+  return job.reason.text;
+}
+
+export function spentText({ status, queued, started, ended }) {
+  const since = (moment) => span((Date.now() - new Date(moment)) / 1000);
+  if (status === "queued") return queued ? said(gettext("waits {span}"), { span: since(queued) }) : "";
+  if (!started) return ended ? "–" : gettext("starts");
+  if (ended) return said(gettext("ran {span}"), { span: span((new Date(ended) - new Date(started)) / 1000) });
+  return said(gettext("runs {span}"), { span: since(started) });
 }
 
 export function pill(status) {
   const template = document.querySelector(`template[data-pill="${status}"]`);
   return template ? template.content.cloneNode(true) : document.createTextNode(status);
+}
+
+function mark(root, name, shown, text = null) {
+  for (const element of root.querySelectorAll(`[data-bind="${name}"]`)) {
+    element.hidden = !shown;
+    if (shown && text !== null && element.textContent !== text) element.textContent = text;
+  }
 }
 
 export function paint(root, job) {
@@ -68,34 +100,75 @@ export function paint(root, job) {
     if (place) place.replaceChildren(pill(job.status));
     root.dataset.status = job.status;
   }
-  put(root, "reason", job.reason.text);
+  const isRow = root.matches("[data-row]");
+  put(root, "reason", isRow ? howText(job) : job.reason.text);
   const reason = bound(root, "reason");
-  if (reason) reason.title = job.reason.text;
+  if (reason) {
+    reason.title = job.reason.text;
+    if (isRow) reason.toggleAttribute("data-silent", job.status === "running" && !headline(job, 1) && !job.cancel_requested_at);
+  }
   put(root, "exit", job.exit_code === null ? "" : String(job.exit_code));
-  paintProgress(root, job);
-  for (const mark of root.querySelectorAll('[data-bind="attempt"]')) {
-    mark.hidden = job.attempt < 2;
-    mark.textContent = `attempt ${job.attempt}`;
+  paintProgress(root, job, isRow);
+  mark(root, "attempt", job.attempt > 1, said(gettext("attempt {number}"), { number: job.attempt }));
+  if (isRow) paintRow(root, job);
+}
+
+function paintRow(row, job) {
+  Object.assign(row.dataset, { queued: job.queued_at || "", started: job.started_at || "", ended: job.finished_at || "" });
+  mark(row, "held", Boolean(job.held_by), said(gettext("held by {name}"), { name: job.held_by }));
+  mark(row, "stopping", Boolean(job.cancel_requested_at) && !job.finished_at);
+  const [key, value] = Object.entries(job.headline || {})[0] || ["", ""];
+  put(row, "metric-key", key);
+  put(row, "metric-value", key ? number(value) : "");
+  put(row, "spent", spentText(row.dataset));
+  const tags = bound(row, "tags");
+  if (tags && tags.dataset.tags !== job.tags.join("\n")) {
+    tags.dataset.tags = job.tags.join("\n");
+    tags.replaceChildren(...job.tags.flatMap((tag) => [tagLink(tag), " "]));
   }
 }
 
-function paintProgress(root, job) {
+function tagLink(tag) {
+  return Object.assign(document.createElement("a"), { className: "mark", href: `?${new URLSearchParams({ tag })}`, textContent: tag });
+}
+
+const shown = new Map(); // what each row and head last showed, for the clock to go on with
+
+setInterval(() => {
+  for (const [root, [job, isRow]] of shown) {
+    if (!root.isConnected) shown.delete(root);
+    else if (job.status === "running" && job.progress) paintProgress(root, job, isRow);
+  }
+}, 1000);
+
+function paintProgress(root, job, isRow) {
+  shown.set(root, [job, isRow]);
   const running = job.status === "running";
-  const text = progressText(job);
+  const text = progressText(job, { metric: !bound(root, "metric-value") });
   // the head has the percentage in large letters, so its text tells the rest
   put(root, "progress-text", bound(root, "percent") ? progressDetail(job.progress) : text);
   const part = job.progress ? job.progress.fraction : null;
-  put(root, "percent", part === null ? "" : `${Math.round(part * 100)} %`);
+  put(root, "percent", part === null ? "" : said(gettext("{percent} %"), { percent: Math.round(part * 100) }));
   const line = bound(root, "progress-row");
+  const reported = isRow ? Boolean(job.progress) : Boolean(text);
   if (line) {
-    line.hidden = !running || !text;
+    line.hidden = !running || !reported;
     const reason = bound(root, "reason");
-    if (reason && root.matches("[data-row]")) reason.hidden = running && Boolean(text);
+    if (reason && isRow) reason.hidden = running && reported;
   }
   for (const bar of root.querySelectorAll('progress[data-bind="progress"]')) {
     bar.hidden = part === null;
     if (part !== null) bar.value = part;
   }
+}
+
+export function tick(row) {
+  // what grows with the clock alone, in a row nobody tells anything new of
+  put(row, "spent", spentText(row.dataset));
+  const { started } = row.dataset;
+  const reason = bound(row, "reason");
+  if (!started || !reason || reason.hidden || !("silent" in reason.dataset)) return;
+  put(row, "reason", said(gettext("runs {span}, no progress reported"), { span: span((Date.now() - new Date(started)) / 1000) }));
 }
 
 export function fill(row, job) {
@@ -105,8 +178,15 @@ export function fill(row, job) {
   const link = bound(row, "name");
   link.textContent = job.name;
   link.href = `/jobs/${job.id}/`;
+  const box = row.querySelector('input[name="ids"]');
+  if (box) {
+    box.value = job.id;
+    box.setAttribute("aria-label", said(gettext("Select {name}"), { name: job.name }));
+  }
   put(row, "namespace", job.namespace);
   put(row, "user", job.user);
+  put(row, "priority", job.priority);
+  put(row, "id", job.id);
   put(row, "gpus", shape(job.resources));
   setTime(bound(row, "created_at"), job.created_at);
   paint(row, job);

@@ -1,4 +1,6 @@
 // The points of one metric on this page: buckets from REST, then what the socket brings, in order of step.
+import { Curve, preview } from "./smooth.js";
+
 const WORDS = { NaN: NaN, Infinity, "-Infinity": -Infinity };
 
 export function toNumber(value) {
@@ -7,10 +9,13 @@ export function toNumber(value) {
 
 export class Series {
   // step, time, value; low and high only where a bucket holds more than one point
-  constructor(document) {
+  constructor(document, { x = "step" } = {}) {
     this.key = document.key;
+    this.group = document.group;
     this.rank = document.rank;
     this.attempt = document.attempt;
+    this.source = document.source;
+    this.x = x; // what the curve is smoothed along: step or time
     this.step = document.step.slice();
     this.time = document.time.slice();
     this.value = (document.value || document.last).map(toNumber);
@@ -19,14 +24,22 @@ export class Series {
     this.bad = document.bad ? document.bad.slice() : null;
     this.count = document.bad ? document.count.slice() : null; // of a bucket
     this.total = document.total ?? this.step.length;
+    this.lowest = document.lowest ?? null; // {step, value} of the range that was asked for
+    this.highest = document.highest ?? null;
+    const { smooth } = document;
+    this.curve = smooth ? new Curve({ ...smooth, value: smooth.value.map(toNumber) }, this.axis.at(-1)) : null;
   }
 
-  static empty(change) {
-    return new Series({ ...change, step: [], time: [], value: [], total: 0 });
+  static empty(change, options) {
+    return new Series({ ...change, step: [], time: [], value: [], total: 0 }, options);
   }
 
   get name() {
     return `${this.attempt}/${this.rank}`;
+  }
+
+  get axis() {
+    return this.x === "step" ? this.step : this.time;
   }
 
   add(change) {
@@ -37,7 +50,8 @@ export class Series {
 
   put(step, time, value) {
     let at = this.step.length;
-    if (at && this.step[at - 1] >= step) {
+    const isNewest = !at || this.step[at - 1] < step;
+    if (!isNewest) {
       // late or repeated: where it belongs; for an equal step the later one wins
       at = this.place(step);
       if (this.step[at] === step) {
@@ -56,7 +70,16 @@ export class Series {
     if (this.high) this.high.splice(at, 0, value);
     if (this.bad) this.bad.splice(at, 0, Number.isFinite(value) ? 0 : 1);
     if (this.count) this.count.splice(at, 0, 1);
+    if (this.curve && isNewest) this.curve.next(this.x === "step" ? step : time, value);
+    else if (this.curve) this.curve.value.splice(at, 0, value); // until the server is asked again
     this.total += 1;
+    this.extremes(step, value);
+  }
+
+  extremes(step, value) {
+    if (!Number.isFinite(value)) return;
+    if (!this.lowest || value < this.lowest.value) this.lowest = { step, value };
+    if (!this.highest || value > this.highest.value) this.highest = { step, value };
   }
 
   set(at, time, value) {
@@ -69,6 +92,7 @@ export class Series {
       this.high[at] = value;
       this.bad[at] = Number.isFinite(value) ? 0 : 1;
     }
+    this.extremes(this.step[at], value);
   }
 
   widen(at, value) {
@@ -80,8 +104,21 @@ export class Series {
     this.high[at] = Number.isFinite(this.high[at]) ? Math.max(this.high[at], value) : value;
   }
 
+  preview(weight, mode) {
+    this.curve = preview(this.axis, this.value, this.count, { mode, weight });
+  }
+
+  get shown() {
+    return this.curve ? this.curve.value : this.value;
+  }
+
   get isBucketed() {
-    return this.total > this.step.length;
+    return this.count !== null;
+  }
+
+  get badCount() {
+    if (this.bad) return this.bad.reduce((sum, count) => sum + count, 0);
+    return this.value.reduce((sum, value) => sum + (Number.isFinite(value) ? 0 : 1), 0);
   }
 
   place(step) {

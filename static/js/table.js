@@ -1,5 +1,5 @@
 // The points of a chart as a table, for who cannot see the drawing or wants the numbers.
-import { inOrder } from "./drawing.js";
+import { gettext, ngettext, said } from "./words.js";
 
 const ROWS = 300;
 const PACE = 2000; // ms between two rewritings under a reader's eyes
@@ -9,31 +9,26 @@ export class PointsTable {
     this.figure = figure;
     this.at = 0;
     this.place = null;
-    this.button = document.createElement("button");
-    this.button.type = "button";
-    this.button.className = "mark";
-    this.button.textContent = "table";
-    this.button.title = `The points of ${figure.key} as a table`;
-    this.button.setAttribute("aria-expanded", "false");
-    this.button.addEventListener("click", () => this.toggle());
-    figure.card.querySelector("header")?.append(this.button);
+  }
+
+  get isOpen() {
+    return this.place !== null;
   }
 
   toggle() {
-    const open = !this.place;
-    this.button.setAttribute("aria-expanded", String(open));
-    if (open) {
-      this.place = document.createElement("div");
-      this.place.className = "table-scroll points";
-      this.place.tabIndex = 0;
-      this.place.setAttribute("role", "region");
-      this.place.setAttribute("aria-label", `Points of ${this.figure.key}`);
-      this.figure.card.append(this.place);
-      this.write();
-    } else {
+    if (this.isOpen) {
       this.place.remove();
       this.place = null;
+      return;
     }
+    this.place = document.createElement("div");
+    this.place.className = "table-scroll points";
+    this.place.tabIndex = 0;
+    this.place.setAttribute("role", "region");
+    this.place.setAttribute("aria-label", said(gettext("Points of {key}"), { key: this.figure.key }));
+    this.figure.card.append(this.place);
+    this.write();
+    this.place.focus();
   }
 
   refresh() {
@@ -42,21 +37,23 @@ export class PointsTable {
 
   write() {
     this.at = Date.now();
-    const lines = inOrder(this.figure.series);
+    const { lines } = this.figure;
     const rows = new Map(); // step -> a value a line
-    lines.forEach((one, column) => one.step.forEach((step, index) => {
+    lines.forEach(({ series }, column) => series.step.forEach((step, index) => {
       if (!rows.has(step)) rows.set(step, []);
-      rows.get(step)[column] = one.value[index];
+      rows.get(step)[column] = series.value[index];
     }));
     const steps = [...rows.keys()].sort((a, b) => b - a).slice(0, ROWS);
     const table = document.createElement("table");
     table.className = "plain";
     const caption = table.createCaption();
     caption.className = "small muted";
-    caption.append(rows.size > steps.length ? `The newest ${steps.length} of ${rows.size} drawn; all: ` : "All points: ", this.csv());
-    const names = lines.length > 1 ? lines.map((one) => `rank ${one.rank}, attempt ${one.attempt}`) : [this.figure.key];
+    const words = rows.size > steps.length
+      ? said(gettext("The newest {shown} of {drawn} drawn points."), { shown: steps.length, drawn: rows.size })
+      : said(ngettext("{count} drawn point.", "{count} drawn points.", rows.size), { count: rows.size });
+    caption.append(`${words} `, this.csv());
     const head = table.createTHead().insertRow();
-    for (const name of ["step", ...names]) head.append(cell("th", name));
+    for (const name of [gettext("step"), ...lines.map(({ look }) => look.label)]) head.append(cell("th", name));
     const body = table.createTBody();
     for (const step of steps) {
       const row = body.insertRow();
@@ -70,7 +67,7 @@ export class PointsTable {
     const query = new URLSearchParams({ key: this.figure.key, attempt: "all", format: "csv" });
     link.className = "link";
     link.href = `/api/v1/jobs/${this.figure.job}/series/?${query}`;
-    link.textContent = "CSV";
+    link.textContent = gettext("All points as CSV");
     return link;
   }
 }

@@ -93,8 +93,26 @@ def why(chosen: argparse.Namespace) -> None:
     reason = said.get("reason") or {}
     place = ", number {} in the queue".format(said["position"]) if said.get("position") else ""
     print("{}{}".format(said.get("status"), place))
-    if reason.get("text"):
+    cause = said.get("cause")
+    if cause:
+        _show_cause(cause)
+    elif reason.get("text"):
         print(reason["text"])
+
+
+def _show_cause(cause: Dict[str, Any]) -> None:
+    """The sentence and whose it is, the line that shows it, what to try, and who fell with it."""
+    print("{} ({})".format(cause.get("text"), cause.get("owner_text") or cause.get("owner")))
+    evidence = cause.get("evidence")
+    if evidence:
+        shows = "line" if evidence.get("shows_it") else "last line,"
+        print("  {} {} of {}: {}".format(shows, evidence["seq"], evidence["worker"], evidence["text"]))
+    for step in cause.get("steps") or []:
+        print("  - {}".format(step))
+    others = [other["worker"] for other in cause.get("others") or []]
+    if others:
+        more = " and {} more".format(cause["more_others"]) if cause.get("more_others") else ""
+        print("  ended after it: {}{}".format(", ".join(others), more))
 
 
 def logs(chosen: argparse.Namespace) -> int:
