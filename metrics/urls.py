@@ -1,4 +1,4 @@
-"""Fragments of metrics that job pages include, and their REST."""
+"""The Metrics page of a job, fragments that other job pages include, and their REST."""
 
 from __future__ import annotations
 
@@ -10,7 +10,11 @@ from metrics.api import rules, series
 app_name = "metrics"
 JOB = r"jobs/(?P<job_id>[0-9a-z]{1,32})"
 urlpatterns = [
+    re_path(rf"^{JOB}/metrics/$", views.job_metrics, name="job"),
     re_path(rf"^{JOB}/charts/$", views.charts, name="charts"),
+    re_path(rf"^{JOB}/charts/overview/$", views.overview, name="overview"),
+    re_path(rf"^{JOB}/layout/$", views.layout, name="layout"),
+    re_path(rf"^{JOB}/layout/share/$", views.share_layout, name="share-layout"),
 ]
 
 api_urls = [

@@ -30,6 +30,7 @@ SIGNED_IN = _rule("stranger viewer member owner lead auditor admin")  # shows on
 VIEW = _rule("viewer member owner lead auditor admin", hides=True)
 SUBMIT = _rule("member owner lead admin", asks=True)
 CLONE = _rule("member owner lead admin", hides=True, asks=True)
+LEAD = _rule("lead admin", hides=True)
 CHANGE = _rule("owner lead admin", hides=True)  # a job of somebody else needs the lead
 OWNER_ONLY = _rule("owner", hides=True)  # a thing that belongs to one person, such as a token
 ADMIN = _rule("admin")
@@ -107,6 +108,10 @@ ROUTES: dict[str, dict[str, Rule]] = {
     "/api/v1/jobs/<job_id>/series/": {"GET": VIEW},
     "/api/v1/metric-rules/test/": {"POST": SIGNED_IN},  # stores nothing
     "/jobs/<job_id>/charts/": {"GET": VIEW},
+    "/jobs/<job_id>/charts/overview/": {"GET": VIEW},
+    "/jobs/<job_id>/metrics/": {"GET": VIEW},
+    "/jobs/<job_id>/layout/": {"POST": VIEW},  # one's own view of these charts
+    "/jobs/<job_id>/layout/share/": {"POST": LEAD},
     "/api/v1/schema/": {"GET": SIGNED_IN},
     "/api/v1/docs/": {"GET": SIGNED_IN},
     "/words.js": {"GET": EVERYONE},  # translations of the scripts' words
