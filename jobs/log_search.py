@@ -9,6 +9,7 @@ import re
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,6 +29,7 @@ BUDGET = 2.0  # seconds a request
 
 # these speak of the text and not of the line, or of bytes; so each line is a text of its own
 _LINE_BY_LINE = re.compile(r"\\[AzC]|\(\?[A-Za-z]*-[A-Za-z]*m")
+_NONE: NDArray[np.intp] = np.array([], dtype=np.intp)
 
 
 class Found(NamedTuple):
@@ -75,27 +77,17 @@ class Pattern:
             raise _refused(_("The pattern grows too large, by its repetitions; make them smaller."))
         return cls(regex, line_by_line=not literal and bool(_LINE_BY_LINE.search(text)))
 
-    def hits(self, stretch: Stretch, *, newest_first: bool = False) -> Iterator[tuple[NDArray[np.intp], int]]:
-        """Slice after slice: the numbers of the picked lines that match, and the number of the line it is searched up to."""
-        picked = stretch.picked
-        if not len(picked):
+    def hits(self, stretch: Stretch, *, newest_first: bool = False) -> Iterator[tuple[NDArray[np.intp], Place]]:
+        """Slice after slice: the numbers of the picked lines that match, and the line it is searched up to."""
+        if not len(stretch.picked):
             return
-        seen = stretch.seen()
-        first, last = np.searchsorted(seen.numbers, (picked[0], picked[-1] + 1)).tolist()
-        if first == last:
-            return
-        wanted = np.zeros(len(stretch.seqs), dtype=np.bool_)
-        wanted[picked] = True
-        ends = np.append(np.flatnonzero(np.frombuffer(seen.text, dtype=np.uint8) == ord("\n")), len(seen.text))
-        for some in _slices(ends, first, last, newest_first=newest_first):
-            rows = self._rows(
-                seen.text, int(ends[some.start - 1]) + 1 if some.start else 0, int(ends[some.stop - 1]), ends
-            )
-            numbers = seen.numbers[rows]
-            yield numbers[wanted[numbers]], int(seen.numbers[some.start if newest_first else some.stop - 1])
+        index = _Index(stretch)
+        for start, end in _slices(index.text, *index.span(), newest_first=newest_first):
+            places = self._places(index.text, start, end)
+            yield index.picked_at(places), Place(index, start if newest_first else end)
 
-    def _rows(self, text: bytes, start: int, end: int, ends: NDArray[np.intp]) -> NDArray[np.intp]:
-        """Which of the lines between two places of a text match."""
+    def _places(self, text: bytes, start: int, end: int) -> list[int]:
+        """A place in each of the lines between two places of a text that match."""
         search, at = self.regex.search, start
         places: list[int] = []
         if self.line_by_line:
@@ -105,24 +97,67 @@ class Pattern:
                 if search(text[at:following]):
                     places.append(at)
                 at = following + 1
-        else:
-            while at <= end and (match := search(text, at, end)):
-                places.append(match.start())
-                following = text.find(b"\n", places[-1], end)
-                if following < 0:
-                    break
-                at = following + 1
-        return np.searchsorted(ends, np.array(places, dtype=np.intp))
+            return places
+        while at <= end and (match := search(text, at, end)):
+            places.append(match.start())
+            following = text.find(b"\n", places[-1], end)
+            if following < 0:
+                break
+            at = following + 1
+        return places
 
 
-def _slices(ends: NDArray[np.intp], first: int, last: int, *, newest_first: bool) -> Iterator[range]:
-    """Lines `first` to `last` in pieces of about SLICE bytes; `ends` says where each line ends."""
-    borders = [first]
-    while borders[-1] < last:
-        start = int(ends[borders[-1] - 1]) if borders[-1] else 0
-        borders.append(min(last, max(borders[-1] + 1, int(np.searchsorted(ends, start + SLICE)))))
-    pieces = list(map(range, borders, borders[1:]))
-    return reversed(pieces) if newest_first else iter(pieces)
+class _Index:
+    """From places in what is seen of a stretch to its lines; looked up only once something is found."""
+
+    def __init__(self, stretch: Stretch) -> None:
+        self.stretch = stretch
+        self.text, self.numbers = stretch.seen()
+
+    @cached_property
+    def ends(self) -> NDArray[np.intp]:
+        return np.append(np.flatnonzero(np.frombuffer(self.text, dtype=np.uint8) == ord("\n")), len(self.text))
+
+    @cached_property
+    def wanted(self) -> NDArray[np.bool_]:
+        wanted = np.zeros(len(self.stretch.seqs), dtype=np.bool_)
+        wanted[self.stretch.picked] = True
+        return wanted
+
+    def span(self) -> tuple[int, int]:
+        """Where the first picked line begins and the last one ends; the end before the start where none is seen."""
+        picked = self.stretch.picked
+        first, last = np.searchsorted(self.numbers, (picked[0], picked[-1] + 1)).tolist()
+        if first == last:
+            return 0, -1
+        start = int(self.ends[first - 1]) + 1 if first else 0
+        return start, len(self.text) if last == len(self.numbers) else int(self.ends[last - 1])
+
+    def picked_at(self, places: list[int]) -> NDArray[np.intp]:
+        if not places:
+            return _NONE
+        numbers = self.numbers[np.searchsorted(self.ends, places)]
+        return numbers[self.wanted[numbers]]
+
+
+class Place(NamedTuple):
+    where: _Index
+    at: int
+
+    @property
+    def seq(self) -> int:
+        row = np.searchsorted(self.where.ends, self.at)
+        return int(self.where.stretch.seqs[self.where.numbers[row]])
+
+
+def _slices(text: bytes, start: int, end: int, *, newest_first: bool) -> list[tuple[int, int]]:
+    """Whole lines in pieces of about SLICE bytes."""
+    pieces = []
+    while start <= end:
+        cut = text.find(b"\n", start + SLICE, end)
+        pieces.append((start, end if cut < 0 else cut))
+        start = pieces[-1][1] + 1
+    return pieces[::-1] if newest_first else pieces
 
 
 def find_after(job_id: str, pattern: Pattern, wanted: Wanted, *, limit: int, budget: float = BUDGET) -> Found:
@@ -135,9 +170,8 @@ def find_after(job_id: str, pattern: Pattern, wanted: Wanted, *, limit: int, bud
             lines += stretch.lines(numbers[: limit - len(lines)])
             if len(lines) >= limit:
                 return Found(lines, lines[-1]["seq"], False)
-            searched = int(stretch.seqs[upto])
             if time.monotonic() >= end:
-                return Found(lines, searched, False)
+                return Found(lines, upto.seq, False)
         searched = max(searched, stretch.last_picked)
     return Found(lines, max(searched, min(newest, wanted.before - 1)), True)
 
@@ -152,7 +186,7 @@ def find_before(job_id: str, pattern: Pattern, wanted: Wanted, *, limit: int, bu
             if len(lines) >= limit:
                 return Found(lines, lines[0]["seq"], False)
             if time.monotonic() >= end:
-                return Found(lines, int(stretch.seqs[downto]), False)
+                return Found(lines, downto.seq, False)
     return Found(lines, wanted.after, True)
 
 
@@ -165,9 +199,8 @@ def count(job_id: str, pattern: Pattern, wanted: Wanted, *, budget: float = BUDG
         for numbers, upto in pattern.hits(stretch):
             total += len(numbers)
             seqs += stretch.seqs[numbers[: SEQS_AT_MOST - len(seqs)]].tolist()
-            searched = int(stretch.seqs[upto])
             if time.monotonic() >= end:
-                return Counted(total, seqs, searched, False)
+                return Counted(total, seqs, upto.seq, False)
         searched = max(searched, stretch.last_picked)
     return Counted(total, seqs, max(searched, min(newest, wanted.before - 1)), True)
 
