@@ -4,14 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from django.db import models
+from django.db.models import Case, F, Q, Value, When
+from django.db.models.functions import Lower
 
 from accounts.access import Person, visible_namespace_ids
+from jobs.states import JobStatus
 
 if TYPE_CHECKING:
     from jobs.models import Job
+
+# what stands in that state comes first, the longest first; then the rest, newest first
+_REST = ("-created_at", "-id")
+ORDERS: dict[str, tuple[Any, ...]] = {
+    "newest": _REST,
+    "oldest": ("created_at", "id"),
+    "waiting": (Case(When(status=JobStatus.QUEUED, then=F("queued_at"))).asc(nulls_last=True), *_REST),
+    "running": (Case(When(status=JobStatus.RUNNING, then=F("started_at"))).asc(nulls_last=True), *_REST),
+    "ended": (F("finished_at").desc(nulls_last=True), *_REST),
+    "name": (Lower("name"), *_REST),
+}
 
 
 class JobQuerySet(models.QuerySet):
@@ -34,6 +48,14 @@ class JobQuerySet(models.QuerySet):
         found = self.for_rows().in_bulk(list(ids))
         return [found[job_id] for job_id in ids if job_id in found]
 
+    def in_order(self, order: str) -> JobQuerySet:
+        return self.order_by(*ORDERS[order])
+
+    def counts(self) -> dict[str, int]:
+        """How many of these jobs stand where."""
+        rows = self.order_by().values_list("status").annotate(jobs=models.Count(Value(1)))
+        return dict.fromkeys(map(str, JobStatus), 0) | dict(rows)
+
     def matching(
         self,
         *,
@@ -43,6 +65,9 @@ class JobQuerySet(models.QuerySet):
         tag: str = "",
         q: str = "",
         since: datetime | None = None,
+        until: datetime | None = None,
+        gpu: str = "",
+        priority: str = "",
     ) -> JobQuerySet:
         """The filters of the list; empty ones ask nothing."""
         found = self
@@ -56,11 +81,18 @@ class JobQuerySet(models.QuerySet):
             found = found.filter(tags__contains=[tag])
         if since:
             found = found.filter(created_at__gte=since)
+        if until:
+            found = found.filter(created_at__lte=until)
+        if gpu:
+            wanted = {"any": Q(gpus__gt=0), "none": Q(gpus=0)}
+            found = found.filter(wanted.get(gpu, Q(gpu_type=gpu)))
+        if priority:
+            found = found.filter(priority_id=priority)
         for word in q.split()[:8]:
             found = found.filter(
-                models.Q(name__icontains=word)
-                | models.Q(id__startswith=word.lower())
-                | models.Q(owner__username__icontains=word)
-                | models.Q(tags__icontains=word)
+                Q(name__icontains=word)
+                | Q(id__startswith=word.lower())
+                | Q(owner__username__icontains=word)
+                | Q(tags__icontains=word)
             )
         return found

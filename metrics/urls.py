@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.urls import path, re_path
 
 from metrics import views
-from metrics.api import rules, series
+from metrics.api import rules, series, sparklines
 
 app_name = "metrics"
 JOB = r"jobs/(?P<job_id>[0-9a-z]{1,32})"
@@ -19,5 +19,6 @@ urlpatterns = [
 
 api_urls = [
     path("metric-rules/test/", rules.RuleTestView.as_view(), name="metric-rules-test"),
+    path("sparklines/", sparklines.SparklinesView.as_view(), name="sparklines"),
     re_path(rf"^{JOB}/series/$", series.SeriesView.as_view(), name="job-series"),
 ]

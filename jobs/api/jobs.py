@@ -30,10 +30,7 @@ class JobsView(APIView):
 
     @extend_schema(
         operation_id="jobs_list",
-        parameters=[
-            OpenApiParameter(name, str)
-            for name in (*PARAMETERS, "fields", "cursor", "limit")
-        ],
+        parameters=[OpenApiParameter(name, str) for name in (*PARAMETERS, "fields", "cursor", "limit")],
         responses={200: ANY_OBJECT},
     )
     def get(self, request: Request) -> Response:

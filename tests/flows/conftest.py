@@ -78,6 +78,8 @@ def stage(vision: Namespace, alice: User, bob: User, carol: User, dave: User, ad
     token, _text = tokens.issue(alice, name="laptop", scope="read", days=30)
     job = make_job(alice, vision, code=archives.from_files({"train.py": "print(1)"}))
     leave_file(job, "out/model.txt", b"weights")
-    view = SavedView.objects.create(owner=alice, namespace=vision, name="team queue", query="status=queued")
+    view = SavedView.objects.create(
+        pk=777000777, owner=alice, namespace=vision, name="team queue", query="status=queued"
+    )
     draft = Draft.objects.create(owner=alice, values={"name": "half"})
     return Stage(people=people, job=job, token=token, draft=draft, view_id=view.pk)

@@ -1,0 +1,172 @@
+"""The list of jobs: filters, order and columns live in the address; what it costs does not grow with what it shows."""
+
+from __future__ import annotations
+
+import re
+import time
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+
+from accounts.models import User
+from jobs.models import Job
+from tests.factories import make_job
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def browser(world: None, alice: User) -> Client:
+    client = Client()
+    client.force_login(alice)
+    return client
+
+
+def shown(answer: Any) -> list[str]:
+    return re.findall(r'<a class="title"[^>]*>([^<]+)</a>', answer.content.decode())
+
+
+def names(client: Client, query: str) -> list[str]:
+    answer = client.get(f"/jobs/?{query}")
+    assert answer.status_code == 200
+    return shown(answer)
+
+
+def test_every_filter_is_in_the_address(browser: Client, alice: User, bob: User, vision: Any) -> None:
+    old = timezone.now() - timedelta(days=9)
+    make_job(alice, vision, name="big", status="running", started_at=timezone.now())
+    Job.objects.filter(name="big").update(gpus=8, gpu_type="A100")
+    make_job(bob, vision, name="old", status="failed", created_at=old, tags=["mnist"])
+    make_job(bob, vision, name="waits", status="queued")
+    assert names(browser, "status=running") == ["big"]
+    assert names(browser, "status=running,failed") == ["big", "old"]
+    assert names(browser, "status=running&status=queued") == ["waits", "big"]
+    assert names(browser, "user=me") == ["big"]
+    assert names(browser, "user=bob&since=7d") == ["waits"]
+    assert names(browser, f"until={old.date().isoformat()}") == ["old"]
+    assert names(browser, f"since={old.date().isoformat()}&until={old.date().isoformat()}") == ["old"]
+    assert names(browser, "gpu=A100") == names(browser, "gpu=any") == ["big"]
+    assert names(browser, "gpu=none") == ["waits", "old"]
+    assert names(browser, "tag=mnist") == ["old"]
+    assert names(browser, "priority=normal&namespace=vision") == ["waits", "big", "old"]
+    assert names(browser, "priority=high") == []
+
+
+def test_a_search_finds_name_id_user_and_tag_also_in_full_width(browser: Client, alice: User, vision: Any) -> None:
+    job = make_job(alice, vision, name="resnet50", tags=["sweep7"])
+    for words in ("resnet", "RESNET50", job.pk[:6], "alice", "sweep7", "ｒｅｓｎｅｔ５０", "res alice"):
+        assert names(browser, f"q={words}") == ["resnet50"], words
+    assert names(browser, "q=resnet+bob") == []
+
+
+def test_a_wrong_filter_is_named_and_shows_the_whole_list(browser: Client, alice: User, vision: Any) -> None:
+    make_job(alice, vision, name="here")
+    answer = browser.get("/jobs/?status=runing&since=soon")
+    assert "status: must be of" in answer.content.decode()
+    assert shown(answer) == ["here"]
+
+
+def test_nothing_found_offers_close_names_and_the_way_back(browser: Client, alice: User, vision: Any) -> None:
+    make_job(alice, vision, name="resnet-b")
+    page = browser.get("/jobs/?q=resnett-b&status=queued").content.decode()
+    assert "No job matches these filters" in page
+    assert 'href="?q=resnet-b&amp;status=queued">resnet-b</a>' in page
+    assert "Clear filters" in page
+
+
+def test_names_of_strangers_are_no_close_names(
+    browser: Client, dave: User, speech: Any, vision: Any, alice: User
+) -> None:
+    make_job(dave, speech, name="secret-model")
+    make_job(alice, vision, name="mine")
+    page = browser.get("/jobs/?q=secret-modell").content.decode()
+    assert "secret-model<" not in page
+
+
+def test_the_first_visit_shows_the_exact_commands(browser: Client) -> None:
+    page = browser.get("/jobs/").content.decode()
+    assert "Run this sample job" in page
+    assert "trainhall submit --namespace" in page
+
+
+def test_rows_come_in_the_order_asked_for(browser: Client, alice: User, vision: Any) -> None:
+    now = timezone.now()
+    make_job(
+        alice, vision, name="b waits long", queued_at=now - timedelta(hours=2), created_at=now - timedelta(hours=2)
+    )
+    make_job(alice, vision, name="C runs", status="running", started_at=now - timedelta(hours=5))
+    make_job(alice, vision, name="a waits", queued_at=now)
+    make_job(alice, vision, name="d ended", status="failed", finished_at=now)
+    assert names(browser, "sort=waiting")[:2] == ["b waits long", "a waits"]
+    assert names(browser, "sort=running")[0] == "C runs"
+    assert names(browser, "sort=ended")[0] == "d ended"
+    assert names(browser, "sort=name") == ["a waits", "b waits long", "C runs", "d ended"]
+    assert names(browser, "sort=oldest")[0] == "b waits long"
+    assert names(browser, "sort=nonsense") == names(browser, "")
+
+
+def test_columns_are_chosen_ordered_and_hidden_in_the_address(browser: Client, alice: User, vision: Any) -> None:
+    job = make_job(alice, vision, name="x", tags=["mnist"])
+    page = browser.get("/jobs/?cols=tags,id,name&density=compact").content.decode()
+    heads = re.findall(r'<th scope="col" class="(\w+)', page)
+    assert heads == ["pick", "status", "tags", "id", "name"]
+    assert f'data-bind="id">{job.pk}<' in page
+    assert 'class="jobs compact"' in page
+    assert "<script>x" not in browser.get("/jobs/?cols=<script>x").content.decode()
+
+
+def test_a_running_job_without_progress_says_how_long_it_runs(browser: Client, alice: User, vision: Any) -> None:
+    make_job(alice, vision, status="running", started_at=timezone.now() - timedelta(minutes=4, seconds=2))
+    assert "runs 4 m 2 s, no progress reported" in browser.get("/jobs/").content.decode().replace("4 m 3 s", "4 m 2 s")
+
+
+def test_a_row_tells_its_metric_its_gpus_and_its_time(browser: Client, alice: User, vision: Any) -> None:
+    now = timezone.now()
+    job = make_job(alice, vision, status="succeeded", started_at=now - timedelta(minutes=90), finished_at=now)
+    Job.objects.filter(pk=job.pk).update(gpus=8, gpu_type="H100", workers=2)
+    job.feed.headline = {"lr": 0.1, "train/loss": 0.25}
+    job.feed.progress = {"step": 9, "total": 10, "at": time.time()}
+    job.feed.save()
+    page = browser.get("/jobs/").content.decode()
+    assert 'data-bind="metric-key">train/loss<' in page
+    assert 'data-bind="metric-value">0.25<' in page
+    assert "16xH100 (2w)" in page
+    assert "ran 1 h 30 m" in page
+
+
+def test_the_topic_of_live_changes_is_the_filter_alone(browser: Client, alice: User, vision: Any) -> None:
+    make_job(alice, vision)
+    page = browser.get("/jobs/?user=me&status=queued&cols=name&sort=name&density=compact&page=1").content.decode()
+    assert 'data-topic="jobs?status=queued&amp;user=alice"' in page
+
+
+@pytest.mark.parametrize("query", ["", "q=job&sort=name&cols=name,tags,metric"])
+def test_the_list_costs_the_same_queries_whatever_it_shows(
+    browser: Client, alice: User, vision: Any, query: str
+) -> None:
+    def queries() -> int:
+        with CaptureQueriesContext(connection) as seen:
+            assert browser.get(f"/jobs/?{query}").status_code == 200
+        return len(seen)
+
+    make_job(alice, vision, name="job 0")
+    one = queries()
+    for number in range(1, 60):
+        job = make_job(alice, vision, name=f"job {number}", status="running", started_at=timezone.now(), held_by=alice)
+        job.feed.headline = {"loss": number}
+        job.feed.save()
+    assert queries() == one <= 16
+
+
+def test_a_page_deep_in_the_list_and_one_beyond_its_end(browser: Client, alice: User, vision: Any) -> None:
+    for number in range(51):
+        make_job(alice, vision, name=f"job {number:02}")
+    assert names(browser, "page=2") == ["job 00"]
+    assert names(browser, "page=9999999999999999999999") == ["job 00"]
+    page = browser.get("/jobs/?user=me&page=2").content.decode()
+    assert 'rel="prev" href="?user=me&amp;page=1"' in page
