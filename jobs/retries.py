@@ -6,18 +6,14 @@ however many retries are left.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import timedelta
 
-from jobs.logs import last_lines
 from jobs.models import Attempt, Job
 from jobs.states import ACTIVE, Reason
 
 BACKOFF_FIRST = timedelta(seconds=10)
 BACKOFF_LAST = timedelta(minutes=10)
-LOOKED_AT = 200  # last lines of the job
 RETRIABLE = frozenset({Reason.NON_ZERO_EXIT, Reason.KILLED_BY_SIGNAL})
 
 # failures that another try cannot mend: bad arguments, configuration, data (sysexits.h), or a program that is not there
@@ -30,17 +26,26 @@ PERMANENT_EXITS = {
     126: "the command cannot be executed",
     127: "the command was not found",
 }
-_CUDA_MEMORY = re.compile(
-    r"CUDA out of memory|OutOfMemoryError: CUDA|CUDA_ERROR_OUT_OF_MEMORY|RESOURCE_EXHAUSTED: Out of memory"
+# kinds of causes.catalogue that stay what they are until somebody changes the job
+PERMANENT_KINDS = frozenset(
+    {
+        "command_not_found",
+        "cuda_architecture",
+        "cuda_out_of_memory",
+        "host_out_of_memory",
+        "import_failed",
+        "library_missing",
+        "module_missing",
+        "name_missing",
+        "no_gpu_asked",
+        "not_executable",
+        "script_missing",
+        "shell_syntax",
+        "syntax_error",
+        "variable_missing",
+        "wrong_arguments",
+    }
 )
-_EXCEPTION = re.compile(r"(?:^|\]:? ?)([A-Za-z_][\w.]*(?:Error|Exception|Interrupt))(?::|$)")
-_CODE_ERRORS = {
-    "ImportError": "a module cannot be imported",
-    "ModuleNotFoundError": "a module is missing",
-    "SyntaxError": "the code has a syntax error",
-    "IndentationError": "the code has a syntax error",
-    "TabError": "the code has a syntax error",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +61,8 @@ def judge(job: Job, attempt: Attempt, code: Reason) -> Verdict:
     retries = job.spec["retries"]
     if not retries:
         return Verdict(False)
-    if cause := _cannot_be_mended(job, attempt, code):
-        return Verdict(False, f"Not tried again: {cause}, which another try cannot mend.")
+    if cause := _cannot_be_mended(attempt, code):
+        return Verdict(False, f"Not tried again, since another try cannot mend this: {cause.rstrip('.')}.")
     if job.charged_failures >= retries:
         return Verdict(False, f"Not tried again: {_used(retries)}.")
     return Verdict(True)
@@ -67,29 +72,13 @@ def _used(retries: int) -> str:
     return "its one retry is used" if retries == 1 else f"its {retries} retries are used"
 
 
-def _cannot_be_mended(job: Job, attempt: Attempt, code: Reason) -> str:
-    told = attempt.cause.get("retry") if attempt.cause else None
-    if told == "may":
-        return ""
-    if told == "never":
-        return str(attempt.cause.get("title") or attempt.reason).rstrip(".")
+def _cannot_be_mended(attempt: Attempt, code: Reason) -> str:
+    """The cause that makes another try useless, "" where it may help."""
+    if attempt.cause and attempt.cause["kind"] in PERMANENT_KINDS:
+        return str(attempt.cause["text"])
     if code not in RETRIABLE:
-        return attempt.reason.rstrip(".") or code
-    if attempt.exit_code in PERMANENT_EXITS:
-        return PERMANENT_EXITS[attempt.exit_code]
-    lines = last_lines(job.pk, count=LOOKED_AT)
-    return permanent(line["text"] for line in lines if line["attempt"] == attempt.number)
-
-
-def permanent(lines: Iterable[str]) -> str:
-    """What the last lines of a log say that no other try can mend; "" where they do not."""
-    last = ""
-    for line in lines:
-        if _CUDA_MEMORY.search(line):
-            return "it ran out of GPU memory"
-        if found := _EXCEPTION.search(line):
-            last = found.group(1).rpartition(".")[2]
-    return _CODE_ERRORS.get(last, "")
+        return attempt.reason or code
+    return PERMANENT_EXITS.get(attempt.exit_code or 0, "")
 
 
 def backoff(failures: int) -> timedelta:
