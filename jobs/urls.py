@@ -5,8 +5,8 @@ from __future__ import annotations
 from django.urls import path
 
 from jobs import downloads
-from jobs.api import catalogue, clones, drafts, files, logs, runtimes, verbs
 from jobs.api import bulk as bulk_api
+from jobs.api import catalogue, clones, drafts, files, logs, runtimes, verbs
 from jobs.api import jobs as api
 from jobs.api import saved as saved_api
 from jobs.views import asking, bulk, job, listing, new, saved
