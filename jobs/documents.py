@@ -79,6 +79,7 @@ def job_document(job: Job) -> dict[str, Any]:
         "origin": job.origin,
         "notes": job.notes,
         "cancel_requested_by": job.cancel_requested_by.username if job.cancel_requested_by else None,
+        "stopping": bool(latest and latest.stop_code and not latest.ended_at),
         "stop_deadline": iso(latest.stop_deadline) if latest and not latest.ended_at else None,
         "ends_by": iso(ends_by(job, latest)) if latest and not job.is_final and not latest.ended_at else None,
         "warned_at": iso(job.warned_at) if not job.is_final else None,

@@ -37,7 +37,8 @@ function take(page, type, data) {
 function show(page, job) {
   if (job.version < known.version) return;
   const moved = known.status && known.status !== job.status;
-  const newAttempt = known.attempt !== undefined && known.attempt !== job.attempt;
+  // other marks, actions and phases: the server draws them once, also what happened since it drew this page
+  const changed = known.id ? drawnBy(known) !== drawnBy(job) : job.version > known.version;
   known = job;
   page.dataset.version = job.version;
   paint(page, job);
@@ -51,8 +52,11 @@ function show(page, job) {
     element.hidden = !element.dataset.when.split(" ").includes(job.status);
   }
   if (moved) toast(`${job.name} is ${job.status}`);
-  // the end brings other actions, the phases and the panel that explains: the server draws them once
-  if (moved || newAttempt) refreshHead(page);
+  if (moved || changed) refreshHead(page);
+}
+
+function drawnBy(job) {
+  return JSON.stringify([job.status, job.attempt, job.reason.code, job.held_by, job.cancel_requested_at, job.stop_deadline, job.files]);
 }
 
 async function refreshHead(page) {
@@ -118,7 +122,7 @@ function stopping(page, job) {
   const place = bound(page, "stop-deadline");
   if (!place) return;
   place.dataset.deadline = job.stop_deadline || "";
-  place.dataset.asked = job.cancel_requested_at || "";
+  place.dataset.asked = job.stopping ? "1" : "";
   countDown(page);
 }
 
@@ -147,7 +151,8 @@ function countDown(page) {
   }
   place.hidden = false;
   const left = place.dataset.deadline ? (new Date(place.dataset.deadline) - Date.now()) / 1000 : 0;
-  place.textContent = left > 0 ? `stopping, ${span(Math.ceil(left))}` : "stopping…";
+  const words = left > 0 ? said(gettext("stopping, {span}"), { span: span(Math.ceil(left)) }) : gettext("stopping…");
+  if (place.textContent !== words) place.textContent = words;
 }
 
 function clearDraftOfThisJob() {

@@ -36,9 +36,9 @@ def say(text: str) -> str:
 PERMANENT = {
     "CUDA OOM": say("[rank0]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.50 GiB."),
     "CUDA OOM, then a traceback's end": say("CUDA out of memory") + "; echo 'RuntimeError: worker died'",
-    "ImportError": say("ImportError: cannot import name Linear from torch (torch.py)"),
-    "ModuleNotFoundError": say("ModuleNotFoundError: No module named 'torch'"),
-    "SyntaxError": say("SyntaxError: invalid syntax"),
+    "ImportError": 'python -c "from json import nothing"',
+    "ModuleNotFoundError": 'python -c "import nosuch"',
+    "SyntaxError": 'echo "def" > a.py; python a.py',
     "command not found": "no-such-program",
     "wrong arguments": "exit 2",
     "bad data": "exit 65",
