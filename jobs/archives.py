@@ -22,6 +22,7 @@ from jobs.models import CodeArchive
 
 MAX_FILES = 5000
 MAX_BYTES = 256 * 2**20  # unpacked
+MAX_ENTRIES = 20_000  # of an archive, folders included
 
 
 def safe_path(name: str) -> str:
@@ -45,18 +46,38 @@ def safe_path(name: str) -> str:
 class _Builder:
     """Gathers files and writes them sorted, without times and owners, so that equal code is one archive."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, is_strict: bool = False) -> None:
         self.files: dict[str, tuple[bytes, bool]] = {}
         self.size = 0
+        self.is_strict = is_strict  # what people pack by hand; a repository may hold what some systems cannot
+        self.folded: dict[str, str] = {}
 
     def add(self, name: str, body: bytes, *, executable: bool = False) -> None:
         path = safe_path(name)
+        self.check_place(path)
         self.size += len(body)
         if self.size > MAX_BYTES:
-            raise UploadError(f"The code is larger than {MAX_BYTES // 2**20} MiB; keep data out of it.")
+            raise UploadError(
+                f"{path!a} makes the code larger than {MAX_BYTES // 2**20} MiB; keep data and checkpoints out of it."
+            )
         if path not in self.files and len(self.files) >= MAX_FILES:
-            raise UploadError(f"More than {MAX_FILES} files; keep data and environments out of the code.")
+            raise UploadError(
+                f"{path!a} is file number {MAX_FILES + 1}; at most {MAX_FILES}: keep data and environments out of the code."
+            )
         self.files[path] = (body, executable)
+
+    def check_place(self, path: str) -> None:
+        """Raise UploadError where two entries want one place: in some systems, or in every one."""
+        parts = path.split("/")
+        for depth in range(1, len(parts) + 1):
+            prefix = "/".join(parts[:depth])
+            known = self.folded.setdefault(prefix.casefold(), prefix)
+            if self.is_strict and known != prefix:
+                raise UploadError(f"{prefix!a} and {known!a} differ only in capital letters; rename one of them.")
+            if depth < len(parts) and prefix in self.files:
+                raise UploadError(f"{prefix!a} is a file and, in {path!a}, a folder; rename one of them.")
+        if self.is_strict and path in self.files:
+            raise UploadError(f"{path!a} is in there twice.")
 
     def write(self, out: IO[bytes]) -> None:
         with (
@@ -80,7 +101,7 @@ def from_files(files: dict[str, str]) -> CodeArchive:
 
 def from_uploads(uploads: Iterable[tuple[str, IO[bytes]]], *, user: User) -> CodeArchive:
     """Files as a browser or the command line sends them: one zip or tar archive is unpacked, anything else is a file."""
-    builder = _Builder()
+    builder = _Builder(is_strict=True)
     entries = list(uploads)
     if not entries:
         raise UploadError("No file arrived; send at least one in the field `file`.")
@@ -107,8 +128,12 @@ def from_tar(stream: IO[bytes], *, name: str) -> CodeArchive:
 def _add_zip(builder: _Builder, name: str, stream: IO[bytes]) -> None:
     try:
         with zipfile.ZipFile(stream) as archive:
-            for entry in archive.infolist():
+            for number, entry in enumerate(archive.infolist()):
+                _check_count(number, entry.filename)
+                if "\0" in entry.orig_filename:
+                    safe_path(entry.orig_filename)  # zipfile cuts the name there, and the check would not see it
                 if entry.is_dir():
+                    safe_path(entry.filename)
                     continue
                 mode = entry.external_attr >> 16
                 if mode & 0o170000 == 0o120000:
@@ -124,10 +149,16 @@ def _add_zip(builder: _Builder, name: str, stream: IO[bytes]) -> None:
         raise UploadError(f"{name!a} cannot be read as a zip: {error}.") from error
 
 
+def _check_count(number: int, name: str) -> None:
+    if number >= MAX_ENTRIES:
+        raise UploadError(f"{name[:200]!a} is entry number {number + 1}; an archive may have {MAX_ENTRIES}.")
+
+
 def _add_tar(builder: _Builder, name: str, stream: IO[bytes]) -> None:
     try:
         with tarfile.open(fileobj=stream, mode="r:*") as archive:
-            for entry in archive:
+            for number, entry in enumerate(archive):
+                _check_count(number, entry.name)
                 if entry.isdir() or entry.type == tarfile.XGLTYPE:
                     continue
                 if not entry.isfile():

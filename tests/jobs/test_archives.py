@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import io
+import socket
 import subprocess
 import tarfile
 import threading
+import time
 import zipfile
 from collections.abc import Iterator
 from functools import partial
@@ -142,3 +144,53 @@ def test_private_addresses_are_called_only_where_an_admin_lists_them(forge: tupl
 def test_other_kinds_of_url_are_refused(url: str) -> None:
     with pytest.raises(CodeNotFetched):
         code.pinned_address(url)
+
+
+def test_two_names_for_one_place_are_refused_by_name(alice: Any) -> None:
+    for names_, words in (
+        (("Train.py", "train.py"), "differ only in capital letters"),
+        (("lib/a.py", "LIB/b.py"), "'LIB' and 'lib' differ"),
+        (("a", "a/b"), "'a' is a file and, in 'a/b', a folder"),
+    ):
+        with pytest.raises(UploadError, match=words):
+            archives.from_uploads([("x.zip", zipped(*((name, "1") for name in names_)))], user=alice)
+    with pytest.warns(UserWarning, match="Duplicate"):
+        twice = zipped(("a.py", "1"), ("a.py", "2"))
+    with pytest.raises(UploadError, match=r"'a\.py' is in there twice"):
+        archives.from_uploads([("x.zip", twice)], user=alice)
+
+
+def test_a_name_that_a_zip_hides_behind_a_nul_is_refused(alice: Any) -> None:
+    body = zipped(("okXpy.sh", "1")).getvalue().replace(b"okXpy.sh", b"ok\0py.sh")
+    with pytest.raises(UploadError, match=r"ok\\x00py\.sh"):
+        archives.from_uploads([("x.zip", io.BytesIO(body))], user=alice)
+
+
+@pytest.mark.parametrize("name", ["../up/", "..\\up.py", "/abs/x.py", "C:\\x.py", "a\\b.py"])
+def test_hostile_entries_of_a_zip_are_named(alice: Any, name: str) -> None:
+    with pytest.raises(UploadError) as caught:
+        archives.from_uploads([("x.zip", zipped(("ok.py", "1"), (name, "")))], user=alice)
+    assert ascii(name)[1:-1].strip("/") in caught.value.message
+
+
+def test_a_hundred_thousand_entries_are_refused_naming_the_first_too_many(alice: Any) -> None:
+    many = zipped(*((f"d{index}/", "") for index in range(100_000)))
+    with pytest.raises(UploadError, match=r"'d20000/' is entry number 20001"):
+        archives.from_uploads([("x.zip", many)], user=alice)
+    files = zipped(*((f"f{index}", "") for index in range(5001)))
+    with pytest.raises(UploadError, match="'f5000' is file number 5001"):
+        archives.from_uploads([("x.zip", files)], user=alice)
+
+
+def test_a_git_server_that_accepts_and_says_nothing_ends_in_time_with_a_sentence(
+    settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.TRAINHALL_FETCH_HOSTS = ["127.0.0.1"]
+    monkeypatch.setattr(code, "TIMEOUT", 2.0)
+    silent = socket.create_server(("127.0.0.1", 0))
+    begun = time.monotonic()
+    with pytest.raises(CodeNotFetched, match=r"did not answer within 2 s\.") as caught:
+        code.fetch_git(f"http://127.0.0.1:{silent.getsockname()[1]}/r.git", "main")
+    assert not caught.value.permanent, "tried again, until ten minutes have passed"
+    assert time.monotonic() - begun < 30
+    silent.close()
