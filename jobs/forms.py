@@ -123,7 +123,8 @@ def document_in(values: Fields, *, secrets: list[tuple[str, str]]) -> Document:
         _read_yaml(values["yaml"])
         text = merged(values["yaml"], without_secrets(data))
         if len(text.encode()) <= MAX_YAML:
-            return _with_secrets(read_document(text, format="yaml"), secrets)
+            # errors are told at the fields, so without lines
+            return replace(_with_secrets(read_document(text, format="yaml"), secrets), lines={})
     return document_of(data)
 
 

@@ -223,7 +223,7 @@ class _Reader(FieldReader):
             elif "from" in entry:
                 self.wrong(field, "names a secret of the namespace, which this release does not have; use {value: …}")
             elif not isinstance(entry.get("value"), str) or not entry["value"] or "\x00" in entry["value"]:
-                self.wrong(field, "must be {value: …} with a text that is not empty")
+                self.wrong(field, "has no value: type it, as {value: …}; a clone or a draft keeps its name only")
             elif set(entry) != {"value"}:
                 self.under(field).only_known(entry, ("value",))
             else:

@@ -27,8 +27,9 @@ from jobs.yaml_text import to_yaml
 def _asked(request: HttpRequest) -> tuple[Parsed, Namespace]:
     """The form as it stands, without its files: what forecast and preview ask about."""
     values = forms.typed(request.POST)
-    document = forms.document_in(values, secrets=forms.pairs_of(request.POST, "secret"))
-    parsed = submission.check(document)
+    # neither answer depends on the values of secrets, which a clone or a draft comes without
+    secrets = [(name, value or "-") for name, value in forms.pairs_of(request.POST, "secret")]
+    parsed = submission.check(forms.document_in(values, secrets=secrets))
     return parsed, submission.namespace_to_submit(person(request), parsed.spec.namespace)
 
 

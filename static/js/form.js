@@ -124,7 +124,7 @@ function startScript() {
   const most = Number(form.dataset.maxScript);
   const count = () => {
     const bytes = new Blob([script.value]).size;
-    const lines = script.value ? script.value.split("\n").length : 0;
+    const lines = script.value ? script.value.replace(/\n$/, "").split("\n").length : 0;
     const words = said(ngettext("{lines} line, {size}", "{lines} lines, {size}", lines), { lines: lines.toLocaleString("en"), size: sizeOf(bytes) });
     form.querySelector("[data-script-count]").textContent = lines > 1 ? words : "";
     if (bytes > most) {
