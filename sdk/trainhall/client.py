@@ -182,23 +182,37 @@ class Job:
         return self
 
     def log_lines(
-        self, *, follow: bool = False, worker: Optional[str] = None, poll: float = 1.0
+        self,
+        *,
+        follow: bool = False,
+        worker: Optional[str] = None,
+        attempt: Optional[int] = None,
+        grep: Optional[str] = None,
+        ignore_case: bool = False,
+        literal: bool = False,
+        poll: float = 1.0,
     ) -> Iterator[Dict[str, Any]]:
-        """Every line so far as {attempt, worker, seq, time, text}; with `follow` until the job has ended."""
+        """Every line so far as {attempt, worker, seq, time, text}; with `follow` until the job has ended.
+
+        `grep` leaves those in which an RE2 pattern (plain text where `literal`) is found; the portal searches.
+        """
+        asked = given({"worker": worker, "attempt": attempt})
+        if grep:
+            asked.update(given({"q": grep, "case": "i" if ignore_case else None, "literal": 1 if literal else None}))
         after = 0
         while True:
             # asked before the lines: what is written until the end is then still read
             ended = not follow or self.refresh().is_final
             while True:
-                query = urllib.parse.urlencode({"after": after, "limit": 1000, **given({"worker": worker})})
+                query = urllib.parse.urlencode({"after": after, "limit": 1000, **asked})
                 page = self.client.get(self._path("logs/?" + query))
                 lines = page.get("lines", [])
                 for line in lines:
                     yield line
-                following = page.get("next")
-                if not lines or following in (None, after):
+                before, after = after, page.get("next") or after
+                # a search says when it is through: it may have to look on though this answer has no line
+                if page.get("done", not lines or after == before):
                     break
-                after = following
             if ended:
                 return
             time.sleep(poll)

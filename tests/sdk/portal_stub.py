@@ -145,8 +145,18 @@ class Portal:
         if what == "logs":
             after = int(query.get("after", 0))
             found = [line for line in self.lines[job_id] if line["seq"] > after][:3]
+            searched = found[-1]["seq"] if found else after
             if "worker" in query:
                 found = [line for line in found if line["worker"] == query["worker"]]
+            if "q" in query:
+                try:
+                    pattern = re.compile(
+                        re.escape(query["q"]) if "literal" in query else query["q"], re.I if "case" in query else 0
+                    )
+                except re.error as error:
+                    return 422, _error("invalid_spec", f"This is no regular expression of RE2: {error}.")
+                matching = [line for line in found if pattern.search(line["text"])]
+                return 200, {"lines": matching, "next": searched, "done": not found}
             return 200, {"lines": found, "next": found[-1]["seq"] if found else after}
         if what == "why":
             return 200, {"status": job["status"], "reason": job["reason"], "position": 4, "ahead": 3}

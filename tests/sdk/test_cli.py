@@ -235,7 +235,15 @@ class TestLooking:
             "loss 2",
         ]
         assert trainhall("logs", job["id"], "--grep", "^loss", "--worker", "worker-0").stdout == "loss 1\nloss 2\n"
-        assert trainhall("logs", job["id"], "--grep", "(").returncode == 2
+        assert trainhall("logs", job["id"], "--grep", "LOSS [2]", "-i").stdout == "[worker-0] loss 2\n"
+        assert trainhall("logs", job["id"], "--grep", "loss [2]", "-F").stdout == ""
+        refused = trainhall("logs", job["id"], "--grep", "(")
+        assert (refused.returncode, "no regular expression" in refused.stderr) == (3, True)
+
+    def test_a_search_goes_on_where_an_answer_has_no_line(self, trainhall: Run, portal: Portal) -> None:
+        job = portal.add_job(workers=[{"name": "worker-0"}])
+        portal.say(job, *(f"step {number}" for number in range(20)), "found at last")
+        assert trainhall("logs", job["id"], "--grep", "last$").stdout == "found at last\n"
 
     def test_ctrl_c_detaches_and_says_how_to_stop(self, env: dict[str, str], portal: Portal) -> None:
         job = portal.add_job(status="running")

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import re
 import sys
 import time
 from typing import Any, Dict, Iterable, Iterator
 
 from trainhall.client import Client, Job
-from trainhall.errors import TrainhallError
 from trainhall.settings import load
 from trainhall.tables import age, show_json, show_table
 
@@ -35,7 +33,12 @@ def add_commands(verbs: Any, common: argparse.ArgumentParser) -> None:
     verb.add_argument("job")
     verb.add_argument("-f", "--follow", action="store_true", help="until the job has ended")
     verb.add_argument("--worker", help="a number, or a name such as worker-0")
-    verb.add_argument("--grep", metavar="PATTERN", help="only lines in which this regular expression is found")
+    verb.add_argument("--attempt", type=int, metavar="N", help="only of this attempt")
+    verb.add_argument(
+        "--grep", metavar="RE2", help="only lines in which this is found; the portal searches the whole log"
+    )
+    verb.add_argument("-i", "--ignore-case", action="store_true", help="with --grep: capitals do not matter")
+    verb.add_argument("-F", "--fixed-strings", action="store_true", help="with --grep: plain text, no pattern")
     verb.set_defaults(run=logs)
 
 
@@ -116,13 +119,19 @@ def _show_cause(cause: Dict[str, Any]) -> None:
 
 
 def logs(chosen: argparse.Namespace) -> int:
-    pattern = _pattern(chosen.grep)
     job = Client().job(chosen.job)
     several = len(job.data.get("workers") or []) > 1 and not chosen.worker
+    lines = job.log_lines(
+        follow=chosen.follow,
+        worker=chosen.worker,
+        attempt=chosen.attempt,
+        grep=chosen.grep,
+        ignore_case=chosen.ignore_case,
+        literal=chosen.fixed_strings,
+    )
     try:
-        for line in _by_attempt(job.log_lines(follow=chosen.follow, worker=chosen.worker)):
-            if pattern is None or pattern.search(line["text"]):
-                _print_line(line, chosen.json, several)
+        for line in _by_attempt(lines):
+            _print_line(line, chosen.json, several)
     except KeyboardInterrupt:
         return detach(job)
     return 0
@@ -176,13 +185,6 @@ def _print_line(line: Dict[str, Any], as_json: bool, several: bool) -> None:
         print(json.dumps(line, ensure_ascii=False), flush=True)
     else:
         print("{}{}".format("[{}] ".format(line["worker"]) if several else "", line["text"]), flush=True)
-
-
-def _pattern(text: Any) -> Any:
-    try:
-        return re.compile(text) if text else None
-    except re.error as error:
-        raise TrainhallError("usage", "--grep {!r} is no regular expression: {}.".format(text, error)) from None
 
 
 def _row(job: Job) -> "tuple[Any, ...]":
