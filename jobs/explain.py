@@ -106,8 +106,9 @@ def _order(one: tuple[WorkerEnd, Finding]) -> tuple[bool, bool, float, str]:
     """Whose failure came first; who says that another is gone, or was told to end, never before one who says more."""
     worker, finding = one
     was_told = finding.kind in ("terminated", "killed")
-    time = finding.line.time if finding.line and _is_shown(finding) else 0.0
-    return finding.follow_up, was_told, time or worker.finished_at or float("inf"), worker.name
+    wrote_at = finding.line.time if finding.line and _is_shown(finding) else 0.0
+    ended_at = float("inf") if worker.finished_at is None else worker.finished_at
+    return finding.follow_up, was_told, wrote_at or ended_at, worker.name
 
 
 def _is_shown(finding: Finding) -> bool:

@@ -52,7 +52,7 @@ def _of_exception(raised: Raised) -> Finding:
         found = {name: value for name, value in match.groupdict().items() if value}
         if sign.kind == "variable_missing" and not any(frame[0].endswith(_ENVIRONMENT) for frame in raised.frames):
             continue  # a key of some dictionary
-        return _finding(sign, values | found, raised.line)
+        return _finding(sign, values | found, raised.line_at(match.start()))
     return Finding("python_exception", values, raised.line)
 
 

@@ -37,7 +37,7 @@ BROKEN_GPU = frozenset({48, 54, 62, 63, 64, 74, 79, 92, 94, 95, 119, 120, 136, 1
 I = re.IGNORECASE  # noqa: E741
 
 SIGNS: tuple[Sign, ...] = (
-    _sign("xid", r"\bXid\b[^:\n]{0,60}: ?(?:PCI:[\w:.]+\)?: )?(?P<xid>\d+)", reach=300, strong=True),
+    _sign("xid", r"\bXid:? ?(?:\(PCI:[\w:.]{1,30}\): ?)?(?P<xid>\d{1,3})\b", reach=300, strong=True),
     _sign(
         "gpu_hardware",
         r"(?P<fault>uncorrectable (?:NVLink|ECC) error|GPU has fallen off the bus|GPU is lost)",
@@ -147,9 +147,9 @@ SIGNS: tuple[Sign, ...] = (
     _sign("rendezvous_timeout", r"waiting for clients\. (?P<joined>\d+)/(?P<expected>\d+) clients joined"),
     _sign("rendezvous_timeout", r"RendezvousTimeoutError|client socket has timed out after [^\n]{0,40}connect to"),
     # disks and memory of the machine
-    _sign("disk_full", r"(?:No space left on device|\[Errno 28\])(?:: ?'(?P<path>[^'\n]{1,300})')?"),
+    _sign("disk_full", r"No space left on device(?:: ?'(?P<path>[^'\n]{1,300})')?"),
     _sign("disk_full", r"(?:write error|cannot create[^\n]{0,80}): No space left on device"),
-    _sign("disk_quota", r"(?:Disk quota exceeded|\[Errno 122\])(?:: ?'(?P<path>[^'\n]{1,300})')?"),
+    _sign("disk_quota", r"Disk quota exceeded(?:: ?'(?P<path>[^'\n]{1,300})')?"),
     _sign("host_memory_refused", r"Unable to allocate (?P<asked>[\d.]+ \w+) for an array"),
     _sign(
         "host_memory_refused",
@@ -200,7 +200,7 @@ SIGNS: tuple[Sign, ...] = (
     _sign(
         "access_refused",
         r"\b(?P<status>401|403) (?:Client Error|Unauthorized|"
-        r"Forbidden)[^\n]{0,60}?(?:url: https?://(?P<host>[^/\s:]+))?",
+        r"Forbidden)(?:[^\n]{0,60}?url: https?://(?P<host>[^/\s:]+))?",
         reach=20,
     ),
     _sign(

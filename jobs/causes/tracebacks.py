@@ -31,11 +31,18 @@ class Raised:
     message: str
     rank: str = ""
     frames: list[tuple[str, int]] = field(default_factory=list)
-    more: list[str] = field(default_factory=list)
+    more: list[Line] = field(default_factory=list)
 
     @property
     def text(self) -> str:
-        return "\n".join([f"{self.type}: {self.message}" if self.message else self.type, *self.more])
+        return "\n".join(
+            [f"{self.type}: {self.message}" if self.message else self.type, *(one.words.strip() for one in self.more)]
+        )
+
+    def line_at(self, position: int) -> Line:
+        """The line that holds this place of the text."""
+        row = self.text.count("\n", 0, position)
+        return self.more[row - 1] if row else self.line
 
     @property
     def name(self) -> str:
@@ -88,7 +95,7 @@ def exceptions_in(lines: Sequence[Line]) -> list[Raised]:
                 )
             )
         elif rank in ended and words.strip() and len(ended[rank].more) < MORE_LINES:
-            ended[rank].more.append(words.strip())
+            ended[rank].more.append(line)
     return found
 
 

@@ -38,7 +38,15 @@ PLANTED = (
     Planted(
         "python_exception",
         "you",
-        script="def train(rows):\n    return rows[4]\n\ntry:\n    train([])\nexcept IndexError as error:\n    raise RuntimeError('no rows') from error\n",
+        script=(
+            "def train(rows):\n"
+            "    return rows[4]\n"
+            "\n"
+            "try:\n"
+            "    train([])\n"
+            "except IndexError as error:\n"
+            "    raise RuntimeError('no rows') from error\n"
+        ),
         line="RuntimeError: no rows",
         says="RuntimeError at train.py:7: no rows",
         step="train.py:7",
@@ -129,7 +137,11 @@ PLANTED = (
     Planted(
         "address_in_use",
         "you",
-        script="import socket\na = socket.socket(); a.bind(('127.0.0.1', 0)); a.listen()\nb = socket.socket(); b.bind(a.getsockname())\n",
+        script=(
+            "import socket\n"
+            "a = socket.socket(); a.bind(('127.0.0.1', 0)); a.listen()\n"
+            "b = socket.socket(); b.bind(a.getsockname())\n"
+        ),
         line="Address already in use",
     ),
     Planted(
@@ -162,7 +174,10 @@ PLANTED = (
         "cuda_out_of_memory",
         "you",
         "python train.py --bs {batch_size}",
-        script="raise RuntimeError('CUDA out of memory. Tried to allocate 2.50 GiB. GPU 0 has a total capacity of 79.15 GiB of which 1.10 GiB is free.')\n",
+        script=(
+            "raise RuntimeError('CUDA out of memory. Tried to allocate 2.50 GiB. GPU 0 has a total capacity of "
+            "79.15 GiB of which 1.10 GiB is free.')\n"
+        ),
         line="Tried to allocate 2.50 GiB",
         says="1.10 GiB of 79.15 GiB",
         step="batch_size (now 1024), for example to 512",
@@ -219,7 +234,13 @@ def test_a_planted_failure_is_named(hall: Hall, alice: Any, planted: Planted) ->
 
 
 def test_of_two_workers_the_first_to_fail_is_named_and_the_other_told_as_its_follow_up(hall: Hall, alice: Any) -> None:
-    script = "import os, time\nprint('up', flush=True)\nif os.environ['JOB_COMPLETION_INDEX'] == '1':\n    raise ValueError('a broken sample')\ntime.sleep(60)\n"
+    script = (
+        "import os, time\n"
+        "print('up', flush=True)\n"
+        "if os.environ['JOB_COMPLETION_INDEX'] == '1':\n"
+        "    raise ValueError('a broken sample')\n"
+        "time.sleep(60)\n"
+    )
     job = hall.submit(
         alice,
         with_script("python train.py", script),
