@@ -20,6 +20,7 @@ from jobs.form_fields import Fields, extra_of
 from jobs.models import Job, PriorityClass, Runtime
 from jobs.sample import sample_document
 from jobs.scope import person, visible_job
+from jobs.tries import with_tries
 
 WANTS_JSON = "application/json"
 
@@ -82,7 +83,7 @@ def _fields_at_first(request: HttpRequest, user: User, namespaces: list[Namespac
         except Http404:
             messages.info(request, _("That draft is gone: its job was made, or it was removed."))
     if wanted := request.GET.get("from"):
-        return clones.fields_to_clone(visible_job(request, wanted))
+        return with_tries(clones.fields_to_clone(visible_job(request, wanted)), request.GET)
     first = next((n.slug for n in namespaces if n.kind == "project"), namespaces[0].slug if namespaces else "")
     return forms.blank(namespace=request.GET.get("namespace") or first)
 
