@@ -6,6 +6,14 @@ import { toast } from "./toast.js";
 import { gettext, said } from "./words.js";
 
 const MARKS = { queued: "◷", starting: "◌", running: "▶", succeeded: "✓", failed: "✕", cancelled: "■" };
+const NEWS = {
+  queued: gettext("{name} is queued"),
+  starting: gettext("{name} is starting"),
+  running: gettext("{name} is running"),
+  succeeded: gettext("{name} succeeded"),
+  failed: gettext("{name} failed"),
+  cancelled: gettext("{name} was cancelled"),
+};
 const FINAL = ["succeeded", "failed", "cancelled"];
 let known = null;
 let askedFor = 0;
@@ -27,7 +35,7 @@ export function start() {
 
 function take(page, type, data) {
   if (type === "refused" || type === "gone") {
-    toast("This job is not yours to see any more.");
+    toast(gettext("This job is not yours to see any more."));
     return;
   }
   if (data.job) show(page, data.job);
@@ -51,7 +59,7 @@ function show(page, job) {
     // data-when="running starting": shown only in these states
     element.hidden = !element.dataset.when.split(" ").includes(job.status);
   }
-  if (moved) toast(`${job.name} is ${job.status}`);
+  if (moved) toast(said(NEWS[job.status], { name: job.name }));
   if (moved || changed) refreshHead(page);
 }
 
