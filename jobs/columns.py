@@ -16,16 +16,15 @@ COLUMNS: Mapping[str, Any] = {
     "name": _("Name"),
     "how": _("Why, or how it goes"),
     "metric": _("Key metric"),
-    "namespace": _("Namespace"),
-    "user": _("Who"),
+    "who": _("Who, where"),
     "gpus": _("GPUs"),
-    "spent": _("Wait or run"),
+    "spent": _("Time"),
     "age": _("Age"),
     "priority": _("Priority"),
     "tags": _("Tags"),
     "id": _("Id"),
 }
-DEFAULT = tuple("status name how metric namespace user gpus spent age".split())
+DEFAULT = tuple("status name how metric who gpus spent age".split())
 ALWAYS = ("status", "name")  # a row without them is no row
 SORTS: Mapping[str, Any] = {
     "newest": _("Newest first"),

@@ -28,9 +28,9 @@ from jobs.states import JobStatus
 ROWS = 50
 NAMES = 2000  # the newest, among which a close one is looked for
 PEOPLE = 200
-PERIODS = (("", _lazy("ever")), ("24h", _lazy("24 hours")), ("7d", _lazy("7 days")), ("30d", _lazy("30 days")))
+PERIODS = (("", _lazy("any time")), ("24h", _lazy("24 hours")), ("7d", _lazy("7 days")), ("30d", _lazy("30 days")))
 MORE = ("user", "gpu", "priority", "tag", "until", "sort")  # filters that stand behind a button
-CLASSES = {"namespace": "hide-m", "user": "hide-m", "gpus": "num", "spent": "num", "age": "num hide-s"}
+CLASSES = {"gpus": "num", "spent": "num", "age": "num hide-s", "who": "hide-s"}
 SORTED_BY = {"name": ("name",), "spent": ("waiting", "running"), "age": ("newest", "oldest")}
 
 
@@ -156,7 +156,7 @@ def _heads(query: QueryDict, look: Look) -> list[dict[str, Any]]:
         heads.append(
             {
                 "label": columns.COLUMNS[name],
-                "classes": f"{name} {CLASSES.get(name, '')}".strip(),
+                "classes": f"of-{name} {CLASSES.get(name, '')}".strip(),
                 "href": _with(query, sort="" if following == "newest" else following) if sorts else "",
                 "sorted": ("ascending" if look.sort in ("name", "newest") else "descending")
                 if look.sort in sorts

@@ -118,6 +118,10 @@ export async function act(action, rows, { tags = [], from = null } = {}) {
     const answer = await fetch(bar.dataset.bulk, { method: "POST", body, headers, credentials: "same-origin" });
     const document_ = await answer.json();
     if (!answer.ok) throw new Error(document_.error?.message || said(gettext("the portal answered {status}"), { status: answer.status }));
+    for (const result of document_.results) {
+      const row = list.querySelector(`[data-row="${CSS.escape(result.id)}"]`);
+      if (row && action === "stop" && result.outcome !== "done" && result.code !== "already") show(row, "stopping", false);
+    }
     tell(action, document_);
     clearSelection();
   } catch (error) {

@@ -59,7 +59,7 @@ function inList(key) {
     else if (key === "s") act("stop", selected().length ? selected() : [row].filter(Boolean), { from: row?.querySelector("a.title") });
     else if (key === "Escape" && !clearSelection()) document.querySelector("[data-bulk-results]")?.setAttribute("hidden", "");
   });
-  if (key === "." && row) import("./menu.js").then((menu) => menu.openMenu(row));
+  if (key === "." && row) import("./row_menu.js").then((menu) => menu.openMenu(row));
   return true;
 }
 
