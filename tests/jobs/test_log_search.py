@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gzip
 import re
 from typing import Any
 
 import pytest
+from asgiref.sync import async_to_sync
 from django.test import Client
 
 from jobs.cluster.port import RawLine
@@ -166,3 +168,28 @@ def test_a_search_without_time_goes_on_where_it_stopped(job: Job) -> None:
         found = rest._replace(lines=rest.lines + found.lines)
     assert len(found.lines) == 120
     assert [line["seq"] for line in found.lines] == sorted({line["seq"] for line in found.lines})
+
+
+def test_the_download_is_a_file_of_text_or_gzip(api: Client, job: Job) -> None:
+    write(make_attempt(job), "one")
+    write(make_attempt(job, number=2), "two \x1b[31mred\x1b[0m")
+
+    def fetch(query: str) -> tuple[str, str, bytes]:
+        answer: Any = api.get(f"/api/v1/jobs/{job.pk}/logs/?text=1{query}")
+        content = async_to_sync(_joined)(answer.streaming_content)
+        return answer["Content-Type"], answer["Content-Disposition"], content
+
+    kind, name, content = fetch("")
+    assert (kind, name) == ("text/plain; charset=utf-8", f'attachment; filename="{job.pk}.log"')
+    assert content.decode() == "[1/worker-0] one\n[2/worker-0] two \x1b[31mred\x1b[0m\n"
+    kind, name, packed = fetch("&gzip=1")
+    assert (kind, name) == ("application/gzip", f'attachment; filename="{job.pk}.log.gz"')
+    assert gzip.decompress(packed) == content
+    _kind, name, content = fetch("&attempt=1&worker=0")
+    assert (name, content) == (f'attachment; filename="{job.pk}-attempt-1-worker-0.log"', b"one\n")
+    assert fetch("&attempt=3")[2] == b""
+    assert gzip.decompress(fetch("&attempt=3&gzip=1")[2]) == b""
+
+
+async def _joined(pieces: Any) -> bytes:
+    return b"".join([piece async for piece in pieces])
