@@ -28,6 +28,11 @@ def of_setup(job: Rendering) -> list[Manifest]:
     return env
 
 
+def of_agent(job: Rendering) -> list[Manifest]:
+    """For the sidecar that reads what the program writes; its rank is the pod's index."""
+    return [_index(), _value("PYTHONPATH", HELPER_SDK), *(_value(name, text) for name, text in _identity(job).items())]
+
+
 def of_main(job: Rendering) -> list[Manifest]:
     """Our defaults, then the user's values, then what tells the pod who it is; the index first, so that the rest may use it."""
     plain = _defaults(job) | _launcher_environment(job)
@@ -37,7 +42,7 @@ def of_main(job: Rendering) -> list[Manifest]:
     from_secrets = _secret_environment(job)
     plain.pop("JOB_COMPLETION_INDEX", None)
     return [
-        {"name": "JOB_COMPLETION_INDEX", "valueFrom": {"fieldRef": {"fieldPath": f"metadata.labels['{INDEX_LABEL}']"}}},
+        _index(),
         *(_value(name, text) for name, text in plain.items() if name not in from_secrets),
         *from_secrets.values(),
     ]
@@ -138,6 +143,13 @@ LAUNCHERS = {"plain": _plain, "torchrun": _torchrun}
 
 def _first_host(job: Rendering) -> str:
     return f"{job.name}-0.{job.name}"
+
+
+def _index() -> Manifest:
+    return {
+        "name": "JOB_COMPLETION_INDEX",
+        "valueFrom": {"fieldRef": {"fieldPath": f"metadata.labels['{INDEX_LABEL}']"}},
+    }
 
 
 def _value(name: str, text: str) -> Manifest:

@@ -10,7 +10,7 @@ from typing import Any
 
 from jobs.cluster import environment
 from jobs.cluster.port import Manifest, Objects
-from jobs.cluster.quantities import format_cpu, format_memory
+from jobs.cluster.quantities import format_cpu, format_memory, parse_cpu, parse_memory
 from jobs.cluster.rendering import (
     INDEX_LABEL,
     MASTER_PORT,
@@ -28,7 +28,7 @@ from jobs.spec import Resources, spec_to_dict
 __all__ = ["INDEX_LABEL", "Rendering", "is_same", "label_value", "manifest_for_people", "object_name", "render"]
 
 ROLE = "worker"
-MAIN, SETUP = "main", "setup"
+MAIN, SETUP, AGENT = "main", "setup", "agent"
 GPU = "nvidia.com/gpu"
 GPU_PRODUCT = "nvidia.com/gpu.product"  # the node label that spec.resources.gpu_type is compared with
 SECONDS_AFTER_FINISH = 24 * 3600  # the watcher deletes earlier, once outcome and logs are stored
@@ -45,6 +45,11 @@ _LABEL_VALUE = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")
 _SMALL = {
     "requests": {"cpu": "50m", "memory": "128Mi", "ephemeral-storage": "64Mi"},
     "limits": {"cpu": "1", "memory": "128Mi", "ephemeral-storage": "64Mi"},
+}
+
+_AGENT = {
+    "requests": {"cpu": "10m", "memory": "32Mi", "ephemeral-storage": "64Mi"},
+    "limits": {"cpu": "500m", "memory": "128Mi", "ephemeral-storage": "1Gi"},
 }
 
 
@@ -196,7 +201,7 @@ def _pod(job: Rendering) -> Manifest:
         "automountServiceAccountToken": False,
         "enableServiceLinks": False,
         "securityContext": _pod_security(job),
-        "initContainers": [_setup_container(job)],
+        "initContainers": [_setup_container(job), _agent_container(job)],
         "containers": [_main_container(job)],
         "volumes": _volumes(job),
     }
@@ -242,6 +247,25 @@ def _setup_container(job: Rendering) -> Manifest:
     }
 
 
+def _agent_container(job: Rendering) -> Manifest:
+    """A native sidecar: reads event files while `main` runs, and a last time when it has ended."""
+    return {
+        "name": AGENT,
+        "image": job.helper_image,
+        "restartPolicy": "Always",
+        "command": ["python3", "-m", "trainhall.agent"],
+        "env": environment.of_agent(job),
+        "resources": copy.deepcopy(_AGENT),
+        "securityContext": _container_security(read_only=True),
+        "volumeMounts": [
+            _mount("workspace", WORKSPACE, read_only=True),
+            _mount("token", TOKEN_FOLDER, read_only=True),
+            _mount("runs", RUNS, read_only=True),
+            _mount("tmp", "/tmp"),  # noqa: S108 - a volume of the pod's own
+        ],
+    }
+
+
 def _main_container(job: Rendering) -> Manifest:
     container: Manifest = {
         "name": MAIN,
@@ -270,10 +294,14 @@ def _main_container(job: Rendering) -> Manifest:
 
 
 def _resources(wanted: Resources) -> Manifest:
-    amounts = {"cpu": format_cpu(wanted.cpu_millis), "memory": format_memory(wanted.memory_bytes)}
-    if wanted.gpus:
-        amounts[GPU] = str(wanted.gpus)
-    return {"requests": dict(amounts), "limits": dict(amounts)}
+    """What was asked for is the limit. The agent's share comes out of it, so that the pod as a whole holds no more."""
+    limits = {"cpu": format_cpu(wanted.cpu_millis), "memory": format_memory(wanted.memory_bytes)}
+    requests = {
+        "cpu": format_cpu(max(1, wanted.cpu_millis - parse_cpu(_AGENT["requests"]["cpu"]))),
+        "memory": format_memory(max(1, wanted.memory_bytes - parse_memory(_AGENT["requests"]["memory"]))),
+    }
+    gpus = {GPU: str(wanted.gpus)} if wanted.gpus else {}
+    return {"requests": requests | gpus, "limits": limits | gpus}
 
 
 def _volumes(job: Rendering) -> list[Manifest]:

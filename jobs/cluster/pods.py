@@ -159,8 +159,16 @@ def _main_status(pod: dict[str, Any]) -> dict[str, Any]:
     return next((status for status in statuses if text(status, "name") == MAIN), statuses[0] if statuses else {})
 
 
+def _setup_statuses(pod: dict[str, Any]) -> list[dict[str, Any]]:
+    """Of init containers that end before the program begins; a sidecar runs on, and its end is nobody's failure."""
+    sidecars = {
+        text(spec, "name") for spec in parts(pod, "spec", "initContainers") if text(spec, "restartPolicy") == "Always"
+    }
+    return [status for status in _statuses(pod, "initContainerStatuses") if text(status, "name") not in sidecars]
+
+
 def _failed_setup(pod: dict[str, Any]) -> dict[str, Any]:
-    for status in _statuses(pod, "initContainerStatuses"):
+    for status in _setup_statuses(pod):
         ended = part(status, "state", "terminated")
         if number(ended, "exitCode") not in (None, 0) and text(ended, "reason") != UNKNOWN_STATUS:
             return status
@@ -295,7 +303,7 @@ def waiting(view: PodView) -> Verdict:
     if scheduled.get("status") == "False":
         words = f"{name} has no machine yet.{_quoted(text(scheduled, 'message'))}"
         return Verdict(Reason.WAITING_FOR_CAPACITY, words)
-    for status in _statuses(view.pod, "initContainerStatuses"):
+    for status in _setup_statuses(view.pod):
         if "running" in part(status, "state"):
             return Verdict(
                 Reason.SETTING_UP, f"{name} is being set up: {text(status, 'name')} fetches and unpacks the code."

@@ -31,6 +31,7 @@ def pack(
     *,
     attempt: int,
     rank: int,
+    source: str = "",
 ) -> Batch:
     """One batch with an id of its own."""
     import json
@@ -52,6 +53,8 @@ def pack(
         body["distributions"] = distributions
     if progress:
         body["progress"] = progress
+    if source:
+        body["source"] = source
     text = json.dumps(body, separators=(",", ":"), allow_nan=False).encode()
     return Batch(_gzip(text) if len(text) > GZIP_ABOVE else text, points)
 

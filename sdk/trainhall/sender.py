@@ -47,8 +47,9 @@ def import_all() -> None:
 
 
 class Sender:
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: Place, source: str = "") -> None:
         self.place = place
+        self.source = source  # where the numbers were read, unless the training said them itself
         self.records: Deque[Record] = collections.deque()
         self.distributions: Deque[Dict[str, Any]] = collections.deque()
         self.progress: Optional[Dict[str, Any]] = None
@@ -210,7 +211,8 @@ class Sender:
                 self.distributions.popleft() for _ in range(min(len(self.distributions), DISTRIBUTIONS_PER_BATCH))
             ]
             progress, self.progress = self.progress, None
-            self._keep(pack(records, distributions, progress, attempt=self.place.attempt, rank=self.place.rank))
+            where = {"attempt": self.place.attempt, "rank": self.place.rank}
+            self._keep(pack(records, distributions, progress, source=self.source, **where))
 
     def _keep(self, batch: Batch, *, on_disk: bool = False) -> None:
         if not on_disk and self._outbox_bytes + len(batch.body) <= MEMORY_BOUND:

@@ -28,14 +28,17 @@ class Container:
         self.release = release
         self.index = index
 
-    def start(self, output: int) -> int:
-        """Start it in a session of its own, all its output to `output`; return the pid. Raise what `failed_to_start` lists."""
+    def start(self, output: int, *, hold_sigterm: bool = False) -> int:
+        """Start it in a session of its own, all its output to `output`; return the pid. Raise what `failed_to_start` lists.
+
+        `hold_sigterm` keeps the signal back until the program says that it listens.
+        """
         mounts = translate.mounts_of(self.spec, self._make_volumes())
         environment = self._environment(mounts)
         command = translate.command_of(self.spec, environment)
         program = _find(command[0], environment["PATH"])
         folder = translate.translate_path(self.spec.get("workingDir") or "/", mounts)
-        return _spawn(program, command, environment, folder, output)
+        return _spawn(program, command, environment, folder, output, hold_sigterm=hold_sigterm)
 
     def _make_volumes(self) -> dict[str, str]:
         """Volume name to folder. Memory volumes have none: /dev/shm is the machine's own."""
@@ -141,7 +144,9 @@ def _find(program: str, path: str) -> str:
     raise FileNotFoundError(f"The command {program!r} was not found.")
 
 
-def _spawn(program: str, command: list[str], environment: dict[str, str], folder: str, output: int) -> int:
+def _spawn(
+    program: str, command: list[str], environment: dict[str, str], folder: str, output: int, *, hold_sigterm: bool
+) -> int:
     die_with_parent = processes.prepare_to_die_with_parent()
     nothing = os.open(os.devnull, os.O_RDONLY)
     arguments = [os.fsencode(word) for word in command]
@@ -153,6 +158,8 @@ def _spawn(program: str, command: list[str], environment: dict[str, str], folder
             die_with_parent()  # type: ignore[operator]
             for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE):
                 signal.signal(number, signal.SIG_DFL)  # an ignored one would be inherited
+            if hold_sigterm:
+                signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
             with suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
                 file.write("500")  # if the machine itself runs short, the kernel takes the job, not the portal
             os.dup2(nothing, 0)

@@ -21,10 +21,12 @@ from jobs.cluster.local.container import Container, failed_to_start, remove_shor
 from jobs.cluster.local.layout import PodFolder, boot_id, read_json, ring, try_lock, write_atomically, write_once
 from jobs.cluster.local.lines import LineSplitter, RateCap
 from jobs.cluster.local.logfile import LogWriter
+from jobs.cluster.local.sidecars import Sidecars, is_sidecar
 
 TICK = 0.1  # seconds between two looks at files, memory and clock
 SHUTDOWN_GRACE = 4.0  # when the machine asks the runner itself to end
 WARN_AT = 0.9  # of the time limit: from then on the notice file says when it ends
+LAST_READ = 5.0  # that sidecars may take once `main` has ended; half a second when the pod is being ended
 MARGIN = 2.0  # seconds for which a time stamp of a folder is too coarse to be trusted
 
 OOM_EXIT = 137
@@ -51,6 +53,7 @@ class Runner:
         self.told_at: float | None = None  # when SIGTERM went out
         self.out_of_memory = False
         self.phase: dict[str, Any] = {"containers": {}}
+        self.sidecars = Sidecars(pod)
         self._asked_to_end = False
         self._has_warned = False
         self._folder_stamp = -1.0
@@ -69,9 +72,13 @@ class Runner:
         outcome: dict[str, Any] = {"code": None, "signal": None, "reason": "Stopped", "container": ""}
         if self.ending is None:
             for spec in (*self.spec.get("initContainers", ()), *self.spec["containers"]):
+                if is_sidecar(spec):
+                    self.sidecars.start(spec, job=self.job, release=self.release, index=self.record["index"])
+                    continue
                 outcome = self._run(spec)
                 if outcome["code"] != 0 or self.ending is not None:
                     break
+            self._end_sidecars()
         self._note_exit(outcome)
 
     def _note_start(self) -> None:
@@ -173,7 +180,7 @@ class Runner:
     def _end_leftovers(self, output: int) -> None:
         """Kill what the container left running, then read what is still in the pipe."""
         end = time.monotonic() + 5
-        while (left := processes.descendants(os.getpid())) and time.monotonic() < end:
+        while (left := self._family()) and time.monotonic() < end:
             processes.signal_all(left, signal.SIGKILL)
             _reap(0)
             time.sleep(0.005)
@@ -182,6 +189,23 @@ class Runner:
                 if select.select([output], [], [], 0)[0] and self._read(output):
                     continue
             break
+
+    def _family(self) -> list[int]:
+        """The processes of the container that runs: all of ours but the sidecars'."""
+        beside = self.sidecars.family()
+        return [pid for pid in processes.descendants(os.getpid()) if pid not in beside]
+
+    def _end_sidecars(self) -> None:
+        """Let them look a last time. The outcome of the pod stands already; it is told when nothing of it lives."""
+        end = time.time() + LAST_READ
+        if self.ending is not None:
+            end = min(end, max(self.ending.deadline, time.time() + 0.5))
+        self.sidecars.ask_to_end()
+        while self.sidecars.family() and time.time() < end and not self.object.kill.exists():
+            time.sleep(0.01)
+            _reap(0)
+        self.sidecars.kill()
+        _reap(0)
 
     def _outcome(self, name: str, status: int) -> dict[str, Any]:
         number = os.WTERMSIG(status) if os.WIFSIGNALED(status) else None
@@ -224,7 +248,7 @@ class Runner:
                 self.ending.kind = kind
 
     def _enforce(self, main: int) -> None:
-        family = processes.descendants(os.getpid())
+        family = self._family()
         limit = self.record.get("memory_bytes")
         if limit and processes.own_memory(family) > limit:
             self.out_of_memory = True
