@@ -134,7 +134,12 @@ def _did_nothing(scene: Scene) -> Cause | None:
         return None
     if scene.code != Reason.COMPLETED or scene.ran_seconds is None or scene.ran_seconds >= QUICK:
         return None
-    return _cause(scene, None, Finding("did_nothing", {"ran": f"{scene.ran_seconds:.1f} s"}), others=())
+    return _cause(scene, None, Finding("did_nothing", {"ran": _ran(scene.ran_seconds)}), others=())
+
+
+def _ran(seconds: float) -> str:
+    """Clusters tell whole seconds."""
+    return f"{seconds:.0f} s" if seconds >= 1 else "less than 1 s"
 
 
 def _cause(

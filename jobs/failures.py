@@ -70,7 +70,10 @@ def cause_of(job: Job, attempts: Sequence[Attempt]) -> dict[str, Any] | None:
 
 
 def _reason(code: str) -> Reason:
-    return Reason(code) if code in Reason else Reason.OUTCOME_UNKNOWN
+    try:
+        return Reason(code)
+    except ValueError:  # of a version that knew it, or none was written
+        return Reason.OUTCOME_UNKNOWN
 
 
 def told(stored: dict[str, Any]) -> dict[str, Any] | None:

@@ -78,6 +78,14 @@ def test_a_template_is_said_only_if_all_it_names_is_known() -> None:
     assert list(said_of(templates, {"asked": "1 GiB", "total": ""}, str)) == ["1 GiB"]
 
 
+def test_words_are_translated_where_they_are_shown() -> None:
+    kind = KINDS["module_missing"]
+    values = {"module": "cv2", "package": "opencv-python"}
+    assert kind.sentence(values, lambda template: template.replace("is not there", "fehlt")) == (
+        "The Python module cv2 fehlt."
+    )
+
+
 def test_values_are_never_read_as_templates() -> None:
     assert list(said_of(("%(text)s",), {"text": "100 %(asked)s %d"}, str)) == ["100 %(asked)s %d"]
 

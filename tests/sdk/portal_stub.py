@@ -159,7 +159,13 @@ class Portal:
                 return 200, {"lines": matching, "next": searched, "done": not found}
             return 200, {"lines": found, "next": found[-1]["seq"] if found else after}
         if what == "why":
-            return 200, {"status": job["status"], "reason": job["reason"], "position": 4, "ahead": 3}
+            return 200, {
+                "status": job["status"],
+                "reason": job["reason"],
+                "cause": job.get("cause"),
+                "position": 4,
+                "ahead": 3,
+            }
         if what == "series":
             one = {
                 "key": query["key"],

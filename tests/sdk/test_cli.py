@@ -222,6 +222,25 @@ class TestLooking:
         assert trainhall("gpus").stdout.splitlines()[1].split()[:4] == ["local", "3", "8", "virtual"]
         assert trainhall("quota", "-n", "vision").stdout.splitlines()[1].split() == ["vision", "8", "no", "limit"]
 
+    def test_why_of_a_failed_job_tells_its_cause_its_line_and_what_to_try(self, trainhall: Run, portal: Portal) -> None:
+        evidence = {"seq": 12, "worker": "worker-1", "attempt": 1, "text": "KeyError: 'A'", "shows_it": True}
+        cause = {
+            "text": "The environment variable A is not set.",
+            "owner": "you",
+            "owner_text": "yours to fix",
+            "evidence": evidence,
+            "steps": ["Set A."],
+            "others": [{"worker": "worker-0"}],
+            "more_others": 2,
+        }
+        job = portal.add_job(status="failed", cause=cause)
+        assert trainhall("why", job["id"]).stdout.splitlines()[1:] == [
+            "The environment variable A is not set. (yours to fix)",
+            "  line 12 of worker-1: KeyError: 'A'",
+            "  - Set A.",
+            "  ended after it: worker-0 and 2 more",
+        ]
+
     def test_logs_of_all_of_one_and_of_some(self, trainhall: Run, portal: Portal) -> None:
         job = portal.add_job(workers=[{"name": "worker-0"}, {"name": "worker-1"}])
         portal.say(job, "a", "loss 1", "b", "c", "loss 2")
