@@ -101,7 +101,5 @@ def agrees(printed: float, exact: float) -> bool:
         return False
     text = np.format_float_positional(printed, unique=True, trim="-")
     digits = len(text.partition(".")[2])
-    if not digits:
-        digits = -(len(text) - len(text.rstrip("0")))
     rounding = 0.5 * 10.0**-digits * (1 + 1e-9)
     return abs(printed - exact) <= max(rounding, SINGLE * abs(exact))
