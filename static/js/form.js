@@ -133,6 +133,14 @@ function startScript() {
     } else if (document.getElementById("e-script")?.textContent.includes(sizeOf(most))) showError(form, "script", []);
   };
   script.addEventListener("input", count);
+  script.addEventListener("paste", (event) => {
+    // the browser's own way takes minutes for a megabyte, line by line, to be able to undo it
+    const text = event.clipboardData?.getData("text") ?? "";
+    if (text.length < LARGE) return;
+    event.preventDefault();
+    script.setRangeText(text, script.selectionStart, script.selectionEnd, "end");
+    script.dispatchEvent(new Event("input", { bubbles: true }));
+  });
   form.addEventListener("filled", count);
   count();
 }
