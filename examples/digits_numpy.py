@@ -20,7 +20,7 @@ import numpy as np
 try:
     import trainhall
 except ImportError:
-    sys.exit("The package trainhall is missing. Inside a job it is there; here: pip install <portal>/sdk/<wheel>.")
+    trainhall = None  # type: ignore[assignment]
 
 DATA = Path(__file__).resolve().with_name("digits.csv.gz")
 CHECKPOINT_EVERY = 10.0  # seconds
@@ -137,7 +137,28 @@ class Stop:
         self.asked = True
 
 
-def train(options: argparse.Namespace) -> int:
+class Report:
+    """How the numbers leave the program: here by the package trainhall. Its siblings digits_*.py do it in other ways."""
+
+    def values(self, values: dict[str, float], *, step: int, epoch: int | None = None) -> None:
+        trainhall.log(values if epoch is None else values | {"epoch": epoch}, step=step)
+
+    def weights(self, network: Network, *, step: int) -> None:
+        trainhall.log_weights(network.named(), step=step)
+
+    def progress(self, step: int, total: int, epoch: int) -> None:
+        trainhall.progress(step, total, epoch)
+
+    def end(self, accuracy: float) -> None:
+        trainhall.summary["accuracy"] = accuracy
+
+
+def single(value: float) -> float:
+    """As 32 bits hold it. TensorBoard's event files keep no more, and all ways of telling shall tell the same."""
+    return float(np.float32(value))
+
+
+def train(options: argparse.Namespace, report: Report) -> int:
     rng = np.random.default_rng(options.seed)
     images, digits = load_digits()
     order = rng.permutation(len(images))
@@ -154,9 +175,11 @@ def train(options: argparse.Namespace) -> int:
     def seconds() -> float:
         return before + time.monotonic() - began
 
+    steps_of_epoch = -(-len(learned) // options.batch)
+
     def share() -> float:
-        """How much of the training is behind us; whichever limit is nearer counts."""
-        return min(1.0, max(seconds() / options.seconds, epoch / options.epochs if options.epochs else 0))
+        """How much of the training is behind us. Rounds are counted where they are asked for: then every run is the same."""
+        return min(1.0, step / (steps_of_epoch * options.epochs) if options.epochs else seconds() / options.seconds)
 
     while share() < 1:
         losses = []
@@ -168,9 +191,9 @@ def train(options: argparse.Namespace) -> int:
             network.update(network.backward(layers, digits[some], options.decay), lr)
             losses.append(loss)
             step += 1
-            trainhall.log({"train/loss": loss, "lr": lr}, step=step)
+            report.values({"train/loss": single(loss), "lr": single(lr)}, step=step)
             if step % options.weights_every == 0:
-                trainhall.log_weights(network.named(), step=step)
+                report.weights(network, step=step)
             if stop.asked:
                 checkpoint.save(network, step=step, epoch=epoch, seconds=seconds())
                 print(f"Asked to stop: saved at step {step}.", flush=True)
@@ -180,26 +203,26 @@ def train(options: argparse.Namespace) -> int:
         epoch += 1
         guesses = network.forward(images[held_out])[-1]
         accuracy = accuracy_of(guesses, digits[held_out])
-        trainhall.log(
-            {"val/accuracy": accuracy, "val/loss": loss_of(guesses, digits[held_out])}, step=step, epoch=epoch
-        )
-        trainhall.progress(step, round(step / share()), epoch)
+        checked = {"val/accuracy": single(accuracy), "val/loss": single(loss_of(guesses, digits[held_out]))}
+        report.values(checked, step=step, epoch=epoch)
+        report.progress(step, round(step / share()), epoch)
         print(
-            f"epoch {epoch:3d}  step {step:5d}  train/loss {np.mean(losses):.4f}  val/accuracy {accuracy:.4f}  lr {lr:.4f}",
+            f"After epoch {epoch} (step {step}) it is {np.mean(losses):.4f} off on average and reads {accuracy:.2%} "
+            "of what it had never seen.",
             flush=True,
         )
         if time.monotonic() - saved_at > CHECKPOINT_EVERY:
             checkpoint.save(network, step=step, epoch=epoch, seconds=seconds())
             saved_at = time.monotonic()
-    trainhall.summary["accuracy"] = accuracy
+    report.end(accuracy)
     print(f"Done: {accuracy:.2%} of {len(held_out)} digits it had never seen.", flush=True)
     return 0
 
 
-def main() -> int:
+def read_options(words: list[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="Learn to read handwritten digits.")
     parser.add_argument("--seconds", type=float, default=60, help="how long to train")
-    parser.add_argument("--epochs", type=int, default=0, help="end earlier, after so many rounds")
+    parser.add_argument("--epochs", type=int, default=0, help="train for so many rounds instead")
     parser.add_argument("--lr", type=float, default=0.1, help="the highest learning rate")
     parser.add_argument("--hidden", type=int, default=64, help="width of the two hidden layers")
     parser.add_argument("--batch", type=int, default=64)
@@ -207,9 +230,16 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--weights-every", type=int, default=200, help="steps between two looks at the weights")
     parser.add_argument("--rate", type=float, default=60, help="steps a second at most, to be watched; 0: no limit")
-    options = parser.parse_args()
+    return parser.parse_args(words)
+
+
+def main() -> int:
+    if trainhall is None:
+        print("The package trainhall is missing. Inside a job it is there; here: pip install <portal>/sdk/<wheel>.")
+        return 1
+    options = read_options()
     trainhall.init(options, file=None)
-    return train(options)
+    return train(options, Report())
 
 
 if __name__ == "__main__":
