@@ -18,7 +18,7 @@ from django.utils.translation import gettext as _
 from numpy.typing import NDArray
 
 from jobs.exceptions import SpecError
-from jobs.log_stretches import Stretch, Wanted, backward, forward
+from jobs.log_stretches import PAGE_BYTES, Stretch, Wanted, backward, forward
 from jobs.models import JobFeed
 
 LONGEST_PATTERN = 1000
@@ -161,31 +161,35 @@ def _slices(text: bytes, start: int, end: int, *, newest_first: bool) -> list[tu
 
 
 def find_after(job_id: str, pattern: Pattern, wanted: Wanted, *, limit: int, budget: float = BUDGET) -> Found:
-    """The first `limit` lines that match."""
+    """The first `limit` lines that match, or as many as the time allows and an answer holds."""
     end = time.monotonic() + budget
     newest = _last_seq(job_id)
-    searched, lines = wanted.after, list[dict[str, Any]]()
+    searched, lines, room = wanted.after, list[dict[str, Any]](), PAGE_BYTES
     for stretch in forward(job_id, wanted):
         for numbers, upto in pattern.hits(stretch):
-            lines += stretch.lines(numbers[: limit - len(lines)])
+            known = len(lines)
+            lines += stretch.lines(numbers[: limit - known])
             if len(lines) >= limit:
                 return Found(lines, lines[-1]["seq"], False)
-            if time.monotonic() >= end:
+            room -= sum(len(line["text"]) for line in lines[known:])
+            if room <= 0 or time.monotonic() >= end:
                 return Found(lines, upto.seq, False)
         searched = max(searched, stretch.last_picked)
     return Found(lines, max(searched, min(newest, wanted.before - 1)), True)
 
 
 def find_before(job_id: str, pattern: Pattern, wanted: Wanted, *, limit: int, budget: float = BUDGET) -> Found:
-    """The last `limit` lines that match, in the order of the log."""
+    """The same from the end: the last `limit` lines that match, in the order of the log."""
     end = time.monotonic() + budget
-    lines: list[dict[str, Any]] = []
+    lines, room = list[dict[str, Any]](), PAGE_BYTES
     for stretch in backward(job_id, wanted):
         for numbers, downto in pattern.hits(stretch, newest_first=True):
-            lines = stretch.lines(numbers[-(limit - len(lines)) :]) + lines
+            more = stretch.lines(numbers[-(limit - len(lines)) :])
+            lines = more + lines
             if len(lines) >= limit:
                 return Found(lines, lines[0]["seq"], False)
-            if time.monotonic() >= end:
+            room -= sum(len(line["text"]) for line in more)
+            if room <= 0 or time.monotonic() >= end:
                 return Found(lines, downto.seq, False)
     return Found(lines, wanted.after, True)
 

@@ -26,6 +26,7 @@ ROWS_AT_MOST = 512
 BYTES_AT_ONCE = 256 * 2**10  # compressed bodies; as long as rows hold less, more of them are taken at once
 CHUNKS_AT_ONCE = 16  # rows of the index
 NO_END = 2**62
+PAGE_BYTES = 4 * 2**20  # of text in one answer: a page of very long lines ends early
 
 Writer = tuple[int, str]  # attempt, worker
 logger = logging.getLogger(__name__)

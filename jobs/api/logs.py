@@ -15,12 +15,10 @@ from rest_framework.views import APIView
 from jobs import log_search
 from jobs.api.jobs import ANY_OBJECT
 from jobs.exceptions import SpecError
-from jobs.log_stretches import NO_END, Wanted
+from jobs.log_stretches import NO_END, PAGE_BYTES, Wanted
 from jobs.logs import MAX_LIMIT, download, read_lines, worker_of, zipped
 from jobs.models import Job
 from jobs.scope import visible_job
-
-PAGE_BYTES = 4 * 2**20  # of text in one answer: a page of very long lines ends early
 
 
 class JobLogsView(APIView):

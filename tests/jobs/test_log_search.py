@@ -170,6 +170,22 @@ def test_a_search_without_time_goes_on_where_it_stopped(job: Job) -> None:
     assert [line["seq"] for line in found.lines] == sorted({line["seq"] for line in found.lines})
 
 
+def test_an_answer_of_very_long_lines_ends_early_and_goes_on(api: Client, job: Job) -> None:
+    attempt = make_attempt(job)
+    for _block in range(6):
+        write(attempt, *(f"{number} {'x' * 60_000}" for number in range(16)))
+    for turn in ("after", "before"):
+        found, at, answers = list[int](), {"after": 0, "before": 10_000}[turn], 0
+        done = False
+        while not done:
+            answer = ask(api, job, f"q=x$&{turn}={at}&limit=5000")
+            assert sum(len(line["text"]) for line in answer["lines"]) < 5 * 2**20
+            at, done, answers = answer["next"], answer["done"], answers + 1
+            found = found + seqs(answer) if turn == "after" else seqs(answer) + found
+        assert found == list(range(1, 97))
+        assert answers >= 2
+
+
 def test_the_download_is_a_file_of_text_or_gzip(api: Client, job: Job) -> None:
     write(make_attempt(job), "one")
     write(make_attempt(job, number=2), "two \x1b[31mred\x1b[0m")
