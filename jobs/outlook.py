@@ -14,7 +14,7 @@ from jobs.forecast import Forecast, Verdict, forecast
 from jobs.models import Cluster, Job, PriorityClass
 from jobs.parsing import Parsed
 from jobs.queue import Wait, Waiting, plan
-from jobs.snapshot import nodes_of, take_snapshot
+from jobs.snapshot import holding_on, nodes_of, take_snapshot
 
 
 def look_ahead(parsed: Parsed, *, namespace: Namespace, user: User) -> Forecast:
@@ -56,10 +56,8 @@ def cluster_document(cluster: Cluster) -> dict[str, Any]:
     """A cluster as last seen, and what our own ledger leaves free on it."""
     nodes = nodes_of(cluster)
     free = Free(nodes)
-    for name, snapshot, _waiting in take_snapshot():
-        if name == cluster.name:
-            for held in snapshot.holding:
-                free.take(held.request, held.nodes)
+    for held in holding_on(cluster):
+        free.take(held.request, held.nodes)
     silent = (timezone.now() - cluster.seen_at).total_seconds() if cluster.seen_at else None
     return {
         "name": cluster.name,

@@ -25,20 +25,21 @@ def take_snapshot() -> Iterator[tuple[str, Snapshot, dict[str, Job]]]:
                 "namespace", "owner", "priority", "held_by"
             )
         )
-        attempts = (
-            Attempt.objects.filter(cluster=cluster, ended_at=None)
-            .select_related("job__namespace", "job__owner")
-            .prefetch_related("workers")
-        )
         snapshot = Snapshot(
             waiting=[waiting_of(job) for job in waiting],
-            holding=[_holding_of(attempt) for attempt in attempts],
+            holding=holding_on(cluster),
             nodes=nodes_of(cluster),
             seen_at=cluster.seen_at,
             jobs_per_user=limits,
             namespaces=namespaces,
         )
         yield cluster.name, snapshot, {job.pk: job for job in waiting}
+
+
+def holding_on(cluster: Cluster) -> list[Holding]:
+    """What the attempts that have not ended hold there, by our own ledger."""
+    attempts = Attempt.objects.filter(cluster=cluster, ended_at=None).select_related("job__namespace", "job__owner")
+    return [_holding_of(attempt) for attempt in attempts.prefetch_related("workers")]
 
 
 def nodes_of(cluster: Cluster) -> list[Node]:
