@@ -3,24 +3,30 @@
 from __future__ import annotations
 
 import logging
+import os
 from functools import cache
+from typing import Any
 
 import orjson
-import redis
 from celery import current_app
-from django.conf import settings
 from django.db import transaction
+from kombu import pools
 
+from accounts import hints
+from accounts.hints import CHANNEL as CHANNEL
+from accounts.hints import PATIENCE
 from jobs import faults
 
-CHANNEL = "trainhall:live"
 logger = logging.getLogger(__name__)
 
 
 @cache
-def _valkey() -> redis.Redis:
-    # short time-outs: a request that changed something must not hang because nobody can be told
-    return redis.Redis.from_url(settings.REDIS_URL, socket_timeout=1, socket_connect_timeout=1)
+def _producers(_pid: int) -> Any:
+    """Celery's own way to the broker, but for its patience, which is a worker's; a forked process opens its own."""
+    impatient = {"socket_timeout": PATIENCE, "socket_connect_timeout": PATIENCE}
+    options = {**current_app.conf.broker_transport_options, **impatient}
+    connection = current_app.connection(current_app.conf.broker_write_url, transport_options=options)
+    return pools.producers[connection]
 
 
 def publish(topic: str, seq: int | None, *, namespace_id: int | None = None) -> None:
@@ -31,10 +37,7 @@ def publish(topic: str, seq: int | None, *, namespace_id: int | None = None) -> 
 
 def _send(message: bytes) -> None:
     faults.point("push.before_send")
-    try:
-        _valkey().publish(CHANNEL, message)
-    except redis.RedisError as error:
-        logger.warning("Nobody could be told of %s: %s", message[:60], error)
+    hints.send(message)
 
 
 def wake(task: str) -> None:
@@ -44,7 +47,11 @@ def wake(task: str) -> None:
 
 def _wake(task: str) -> None:
     faults.point("wake.before_publish")
+    if hints.is_quiet():
+        return
     try:
-        current_app.send_task(task, ignore_result=True, retry=False)
+        with _producers(os.getpid()).acquire(block=True, timeout=PATIENCE) as producer:
+            current_app.send_task(task, ignore_result=True, retry=False, producer=producer)
     except Exception as error:
+        hints.be_quiet()
         logger.warning("%s could not be woken, the next scan does it: %s", task, error)
