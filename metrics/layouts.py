@@ -46,7 +46,7 @@ def _checked(pins: Sequence[str], hidden: Sequence[str]) -> dict[str, list[str]]
     layout = {"pins": list(dict.fromkeys(pins)), "hidden": list(dict.fromkeys(hidden))}
     if len(layout["pins"]) > MOST_PINS or len(layout["hidden"]) > MOST_HIDDEN:
         raise BadLayout
-    if any(why_not_a_name(key) for key in (*layout["pins"], *layout["hidden"])):
+    if any(not key or why_not_a_name(key) for key in (*layout["pins"], *layout["hidden"])):
         raise BadLayout
     return layout
 

@@ -1,0 +1,146 @@
+"""The Metrics tab, the overview's choice of charts, and the layouts behind both."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from accounts.models import AuditEvent
+from metrics import layouts
+from metrics.models import ChartLayout
+from tests.metrics.makers import make_job, report
+
+pytestmark = pytest.mark.django_db
+
+MANY = ["train/loss", "val/loss", "lr", "system/cpu", *[f"x/{number}" for number in range(8)]]
+
+
+@pytest.fixture
+def charted(alice: Any, vision: Any) -> Any:
+    job = make_job(alice, vision)
+    report(job, {key: [(1, 0.5)] for key in MANY})
+    return job
+
+
+def signed_in(person: Any) -> Client:
+    client = Client()
+    client.force_login(person)
+    return client
+
+
+def post(person: Any, job: Any, path: str = "", **fields: Any) -> Any:
+    return signed_in(person).post(f"/jobs/{job.pk}/layout/{path}", fields)
+
+
+def shown(person: Any, job: Any, query: str = "") -> list[str]:
+    page = signed_in(person).get(f"/jobs/{job.pk}/charts/overview/{query}")
+    assert page.status_code == 200
+    return [one["key"] for one in page.context["chosen"]]
+
+
+def test_the_metrics_tab_has_every_chart_by_group(alice: Any, charted: Any) -> None:
+    page = signed_in(alice).get(f"/jobs/{charted.pk}/metrics/")
+    text = page.content.decode()
+    assert page.status_code == 200 and all(f'data-key="{key}"' in text for key in MANY)
+    assert [group["name"] for group in page.context["charts"]["groups"]] == ["train", "val", "", "x", "system"]
+    assert [group["opens"] for group in page.context["charts"]["groups"]] == [True, True, True, True, False]
+    assert "format=parquet" in text and 'aria-current="page">Metrics' in text
+
+
+def test_beyond_sixty_charts_groups_are_folded(alice: Any, vision: Any) -> None:
+    job = make_job(alice, vision)
+    report(job, {f"{group}/{number}": [(1, 0.5)] for group in ("train", "val", "x") for number in range(31)})
+    page = signed_in(alice).get(f"/jobs/{job.pk}/metrics/")
+    assert [group["opens"] for group in page.context["charts"]["groups"]] == [True, False, False]
+
+
+def test_an_empty_job_says_how_to_report(alice: Any, vision: Any) -> None:
+    job = make_job(alice, vision)
+    for path in ("metrics/", "charts/overview/"):
+        assert "No metrics yet" in signed_in(alice).get(f"/jobs/{job.pk}/{path}").content.decode()
+
+
+def test_the_number_of_the_newest_points_goes_with_the_cards(alice: Any, charted: Any) -> None:
+    charted.feed.refresh_from_db()
+    page = signed_in(alice).get(f"/jobs/{charted.pk}/metrics/").content.decode()
+    assert f'data-points-seq="{charted.feed.points_seq}"' in page and charted.feed.points_seq == 1
+
+
+def test_the_overview_begins_with_what_people_look_at_first(alice: Any, charted: Any) -> None:
+    assert shown(alice, charted) == ["train/loss", "val/loss", "lr", "x/0", "x/1", "x/2"]
+
+
+def test_ones_own_pins_are_kept_for_every_job_of_the_namespace(alice: Any, bob: Any, vision: Any, charted: Any) -> None:
+    assert post(alice, charted, pin=["x/7", "lr"], hide=["x/1"]).json() == {
+        "pins": ["x/7", "lr"],
+        "hidden": ["x/1"],
+        "own": True,
+    }
+    other = make_job(bob, vision)
+    report(other, {key: [(1, 0.5)] for key in MANY})
+    assert shown(alice, charted) == shown(alice, other) == ["x/7", "lr"]
+    assert "x/7" not in shown(bob, charted), "bob has not pinned it"
+    assert shown(alice, charted, "?pin=val/loss&pin=gone") == ["val/loss"], "a link may say others"
+    assert post(alice, charted, reset="1").json() == {"pins": [], "hidden": [], "own": False}
+    assert shown(alice, charted)[0] == "train/loss"
+
+
+def test_what_is_hidden_is_not_chosen(alice: Any, charted: Any) -> None:
+    post(alice, charted, hide=["train/loss", "lr"])
+    assert shown(alice, charted)[:2] == ["val/loss", "x/0"]
+
+
+def test_a_lead_shares_a_layout_and_the_audit_trail_has_it(alice: Any, bob: Any, carol: Any, charted: Any) -> None:
+    post(alice, charted, pin=["x/3"])
+    assert post(bob, charted, "share/", pin=["lr"]).status_code == 403
+    assert post(carol, charted, "share/", pin=["x/5"]).json()["pins"] == ["x/5"]
+    assert shown(bob, charted) == shown(carol, charted) == ["x/5"]
+    assert shown(alice, charted) == ["x/3"], "her own goes before it"
+    shared = AuditEvent.objects.get(action="layout.share")
+    assert (shared.actor, shared.namespace, shared.after) == ("carol", "vision", {"pins": ["x/5"], "hidden": []})
+    assert post(carol, charted, "share/", pin=["x/6"]).status_code == 200
+    assert AuditEvent.objects.filter(action="layout.share").latest("pk").before["pins"] == ["x/5"]
+    assert ChartLayout.objects.filter(owner=None).count() == 1
+
+
+@pytest.mark.parametrize(
+    "fields", [{"pin": [f"x/{number}" for number in range(layouts.MOST_PINS + 1)]}, {"pin": [""]}, {"hide": ["a\0b"]}]
+)
+def test_a_layout_that_cannot_be_is_refused(alice: Any, charted: Any, fields: Any) -> None:
+    answer = post(alice, charted, **fields)
+    assert answer.status_code == 422 and answer.json()["error"]["code"] == "bad_layout"
+    assert not ChartLayout.objects.exists()
+
+
+def test_dave_finds_none_of_it(dave: Any, charted: Any) -> None:
+    client = signed_in(dave)
+    for path in ("metrics/", "charts/overview/"):
+        assert client.get(f"/jobs/{charted.pk}/{path}").status_code == 404
+    for path in ("", "share/"):
+        assert post(dave, charted, path, pin=["lr"]).status_code == 404
+
+
+def test_the_curve_of_a_zoomed_view_is_that_of_the_whole(alice: Any, charted: Any) -> None:
+    report(charted, {"long": [(step, float(step % 7)) for step in range(1000)]})
+    browser = signed_in(alice)
+    url = f"/api/v1/jobs/{charted.pk}/series/"
+    [whole] = browser.get(url, {"key": "long", "buckets": 0, "smooth": "0.9"}).json()["series"]
+    [part] = browser.get(url, {"key": "long", "from": 500, "to": 599, "smooth": "0.9"}).json()["series"]
+    assert part["smooth"]["value"] == whole["smooth"]["value"][500:600] and part["value"] == whole["value"][500:600]
+    [few] = browser.get(url, {"key": "long", "buckets": 10, "smooth": "0.9"}).json()["series"]
+    assert few["smooth"]["value"] == [whole["smooth"]["value"][step] for step in few["step"]]
+    [usual] = browser.get(url, {"key": "long", "smooth": "auto"}).json()["series"]
+    assert (usual["smooth"]["mode"], usual["smooth"]["weight"]) == ("ema", 0.6)
+    [short] = browser.get(url, {"key": "lr", "smooth": "auto"}).json()["series"]
+    assert "smooth" not in short
+
+
+def test_a_spike_of_one_step_is_there_at_every_zoom(alice: Any, charted: Any) -> None:
+    report(charted, {"long": [(step, 9.5 if step == 31_337 else 0.5) for step in range(60_000)]})
+    [found] = (
+        signed_in(alice).get(f"/api/v1/jobs/{charted.pk}/series/", {"key": "long", "buckets": 100}).json()["series"]
+    )
+    assert max(found["max"]) == 9.5 and sum(found["count"]) == found["total"] == 60_000
+    assert found["highest"] == {"step": 31_337, "value": 9.5} and found["lowest"]["value"] == 0.5
