@@ -47,6 +47,7 @@ class LogPage {
     this.listen();
     this.show();
     view.start();
+    this.page.dataset.started = "";
     this.open();
   }
 
