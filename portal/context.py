@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.db.models import Count, F, OuterRef, Q, QuerySet, Subquery, Sum
+from django.db.models import F, OuterRef, QuerySet, Subquery, Sum
 from django.http import HttpRequest
 from django.utils import timezone
 from django.utils.functional import SimpleLazyObject
@@ -34,9 +34,7 @@ def _navigation(request: HttpRequest) -> dict[str, Any]:
     mine = Job.objects.filter(owner=user)
     return {
         "namespaces": list(_namespaces(user)[:SHOWN]),
-        "counts": mine.aggregate(
-            live=Count("pk", filter=Q(status__in=("queued", "starting", "running"))),
-        ),
+        "counts": {"live": mine.filter(status__in=("queued", "starting", "running")).count()},
         "current": request.GET.get("namespace", ""),
     }
 

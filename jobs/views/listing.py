@@ -22,6 +22,7 @@ from jobs.documents import job_row
 from jobs.exceptions import SpecError
 from jobs.filters import ME, JobFilter, only_filter, read_filter
 from jobs.models import STATUS_LABELS, Cluster, Job, PriorityClass
+from jobs.row_template import row_template
 from jobs.scope import person
 from jobs.states import JobStatus
 
@@ -59,6 +60,7 @@ def job_list(request: HttpRequest) -> HttpResponse:
         "jobs/list.html",
         {
             "jobs": rows,
+            "row": row_template(look.columns),
             "page": page,
             "filter": wanted,
             "look": look,

@@ -1,4 +1,7 @@
-"""/jobs/ and /api/v1/jobs/ with 10,000 jobs: how long an answer takes, and how many queries. The bar: p95 under 300 ms."""
+"""/jobs/ and /api/v1/jobs/ with 10,000 jobs and their metrics: how long an answer takes, and how many queries.
+
+The bar: p95 under 120 ms at the server.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,8 @@ from place import Portal, Table, cookie_of, p95, portal, quiet
 
 JOBS = 10_000
 REQUESTS = 100
-BAR = 300.0
+BAR = 120.0
+DRAWN = 50  # jobs of the first page with points to draw
 
 
 def fill() -> None:
@@ -22,6 +26,7 @@ def fill() -> None:
     from accounts.models import Namespace, User
     from jobs.models import Job, JobFeed
     from tests.factories import make_job
+    from tests.metrics.makers import report
 
     people = [User.objects.get(username=name) for name in ("alice", "bob", "carol")]
     vision = Namespace.objects.get(slug="vision")
@@ -44,7 +49,20 @@ def fill() -> None:
             fields |= {"status": ("succeeded", "failed", "cancelled")[number % 3], "finished_at": at}
         rows.append(Job(**fields))
     Job.objects.bulk_create(rows, batch_size=1000)
-    JobFeed.objects.bulk_create((JobFeed(job=job) for job in rows), batch_size=1000)
+    JobFeed.objects.bulk_create(
+        (
+            JobFeed(
+                job=job,
+                headline={"train/loss": 1 / (number + 1), "val/accuracy": 0.5, "lr": 0.1},
+                progress={"step": number, "total": JOBS, "at": now.timestamp(), "eta": 60.0},
+            )
+            for number, job in enumerate(rows)
+        ),
+        batch_size=1000,
+    )
+    points = {"train/loss": [(step, 1 / (step + 1)) for step in range(1000)]}
+    for job in rows[:DRAWN]:
+        report(job, points)
 
 
 def answers(place: Portal, path: str, headers: dict[str, str], times: int) -> list[float]:
@@ -57,10 +75,18 @@ def answers(place: Portal, path: str, headers: dict[str, str], times: int) -> li
         answer = connection.getresponse()
         content = answer.read()
         took.append((time.perf_counter() - began) * 1000)
-        if answer.status != 200 or b"digits lr" not in content:
+        if answer.status != 200 or (b"digits lr" not in content and b"train/loss" not in content):
             raise RuntimeError(f"{path}: {answer.status} {content[:300]!r}")
     connection.close()
     return took
+
+
+def sparklines() -> str:
+    """What the first page asks for beside itself."""
+    from jobs.models import Job
+
+    newest = Job.objects.filter(name__startswith="digits").order_by("-created_at", "-id").values_list("pk", flat=True)
+    return "/api/v1/sparklines/?" + "&".join(f"job={job_id}" for job_id in newest[:DRAWN])
 
 
 def queries(path: str) -> int:
@@ -90,6 +116,8 @@ def main() -> int:
             ("/jobs/?page=100", cookie),
             ("/jobs/?status=queued", cookie),
             ("/jobs/?q=digits+99", cookie),
+            ("/jobs/?sort=name&cols=status,name,how,metric,who,gpus,spent,age,priority,tags,id", cookie),
+            (sparklines(), cookie),
             ("/api/v1/jobs/", token),
             ("/api/v1/jobs/?status=failed&user=bob", token),
         ):
@@ -99,7 +127,7 @@ def main() -> int:
             if path == "/jobs/":
                 one, many = queries("/jobs/?q=lr+7+sweep7"), queries("/jobs/")
                 counts = f"{one} / {many} queries"
-            table.line(path, p95(took), BAR, beside=counts)
+            table.line(path[:46], p95(took), BAR, beside=counts)
     return 1 if table.missed else 0
 
 

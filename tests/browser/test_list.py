@@ -192,6 +192,7 @@ def test_columns_and_views_are_in_the_address_and_come_back(visit: Any, portal: 
     page.click(".views details[open] button.primary")
     expect(page.locator(".view[aria-current]")).to_contain_text("Tagged")
     page.go_back()
+    live(page)
     page.go_forward()
     expect(page.locator(".view[aria-current]")).to_contain_text("Tagged")
     bob = visit().sign_in("bob")
