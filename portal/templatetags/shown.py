@@ -216,25 +216,6 @@ def query_with(context: dict[str, Any], **changes: str) -> str:
     return str(query.urlencode())
 
 
-ADVICE = {
-    "OutOfMemory": _lazy("lower the batch size, or ask for more memory per worker."),
-    "TimeLimit": _lazy("ask for a longer time limit, and save checkpoints so that the next run can go on from there."),
-    "CommandNotFound": _lazy("check the command: the image has no such program."),
-    "ImageNotFound": _lazy("check the name and tag of the image."),
-    "CodeNotFetched": _lazy("check the address and the ref of the code."),
-    "NeverFits": _lazy("ask for less per worker, or for fewer workers."),
-    "NonZeroExit": _lazy("the last lines of the log say what the program itself complained about."),
-    "KilledBySignal": _lazy("the last lines of the log show where it was killed."),
-    "SetupFailed": _lazy("the first lines of the log show which step of the set-up failed."),
-}
-
-
-@register.filter
-def advice(code: str) -> Any:
-    """What to do about a reason, where there is something to do."""
-    return ADVICE.get(code, "")
-
-
 @register.filter
 def clock(seconds: float | None) -> str:
     """A time of a log line, in the time zone of the portal."""
