@@ -155,7 +155,7 @@ def bench_hour(table: Table, place: Portal, browser: Browser, cookie: str) -> No
     page = page_of(browser, place, cookie)
     page.goto(f"/jobs/{job}/metrics/", wait_until="commit")
     page.evaluate(DRAWN)
-    last = "() => document.querySelector('[data-chart] .plot').calcdata.at(-1).at(-1).x"
+    last = "() => document.querySelector('[data-chart] .plot').data.filter((one) => one.name).at(-1).x.at(-1)"
     for first in range(A_BATCH, HOUR, A_BATCH):
         send(place, job, keys, first)
         time.sleep(0.15)

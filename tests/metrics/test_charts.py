@@ -34,6 +34,11 @@ def post(person: Any, job: Any, path: str = "", **fields: Any) -> Any:
     return signed_in(person).post(f"/jobs/{job.pk}/layout/{path}", fields)
 
 
+def series(person: Any, job: Any, **query: Any) -> Any:
+    [found] = signed_in(person).get(f"/api/v1/jobs/{job.pk}/series/", query).json()["series"]
+    return found
+
+
 def shown(person: Any, job: Any, query: str = "") -> list[str]:
     page = signed_in(person).get(f"/jobs/{job.pk}/charts/overview/{query}")
     assert page.status_code == 200
@@ -101,7 +106,8 @@ def test_a_lead_shares_a_layout_and_the_audit_trail_has_it(alice: Any, bob: Any,
     shared = AuditEvent.objects.get(action="layout.share")
     assert (shared.actor, shared.namespace, shared.after) == ("carol", "vision", {"pins": ["x/5"], "hidden": []})
     assert post(carol, charted, "share/", pin=["x/6"]).status_code == 200
-    assert AuditEvent.objects.filter(action="layout.share").latest("pk").before["pins"] == ["x/5"]
+    newest: Any = AuditEvent.objects.filter(action="layout.share").latest("pk")
+    assert newest.before["pins"] == ["x/5"]
     assert ChartLayout.objects.filter(owner=None).count() == 1
 
 
@@ -124,23 +130,18 @@ def test_dave_finds_none_of_it(dave: Any, charted: Any) -> None:
 
 def test_the_curve_of_a_zoomed_view_is_that_of_the_whole(alice: Any, charted: Any) -> None:
     report(charted, {"long": [(step, float(step % 7)) for step in range(1000)]})
-    browser = signed_in(alice)
-    url = f"/api/v1/jobs/{charted.pk}/series/"
-    [whole] = browser.get(url, {"key": "long", "buckets": 0, "smooth": "0.9"}).json()["series"]
-    [part] = browser.get(url, {"key": "long", "from": 500, "to": 599, "smooth": "0.9"}).json()["series"]
+    whole = series(alice, charted, key="long", buckets=0, smooth="0.9")
+    part = series(alice, charted, key="long", smooth="0.9", **{"from": 500, "to": 599})
     assert part["smooth"]["value"] == whole["smooth"]["value"][500:600] and part["value"] == whole["value"][500:600]
-    [few] = browser.get(url, {"key": "long", "buckets": 10, "smooth": "0.9"}).json()["series"]
+    few = series(alice, charted, key="long", buckets=10, smooth="0.9")
     assert few["smooth"]["value"] == [whole["smooth"]["value"][step] for step in few["step"]]
-    [usual] = browser.get(url, {"key": "long", "smooth": "auto"}).json()["series"]
+    usual = series(alice, charted, key="long", smooth="auto")
     assert (usual["smooth"]["mode"], usual["smooth"]["weight"]) == ("ema", 0.6)
-    [short] = browser.get(url, {"key": "lr", "smooth": "auto"}).json()["series"]
-    assert "smooth" not in short
+    assert "smooth" not in series(alice, charted, key="lr", smooth="auto")
 
 
 def test_a_spike_of_one_step_is_there_at_every_zoom(alice: Any, charted: Any) -> None:
     report(charted, {"long": [(step, 9.5 if step == 31_337 else 0.5) for step in range(60_000)]})
-    [found] = (
-        signed_in(alice).get(f"/api/v1/jobs/{charted.pk}/series/", {"key": "long", "buckets": 100}).json()["series"]
-    )
+    found = series(alice, charted, key="long", buckets=100)
     assert max(found["max"]) == 9.5 and sum(found["count"]) == found["total"] == 60_000
     assert found["highest"] == {"step": 31_337, "value": 9.5} and found["lowest"]["value"] == 0.5
