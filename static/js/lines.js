@@ -1,6 +1,5 @@
 // Lines of a log as elements, in runs: what a carriage return left to be overwritten gives its place to the worker's next line.
 import { plain, render } from "./ansi.js";
-import { clock } from "./time.js";
 import { gettext, ngettext, said } from "./words.js";
 
 // what is worth a mark in the gutter; the first that fits
@@ -11,7 +10,10 @@ const LEVELS = [
   ["warning", /\bWARN(?:ING)?\b|\b\w*[Ww]arning:/],
   ["checkpoint", /\b(?:sav(?:ed|ing)|wrote)\b.{0,40}\bcheckpoint|\bcheckpoint\b.{0,60}\b(?:saved|written)\b/i],
 ];
-const texts = new WeakMap(); // element -> the line as it was written
+const data = new WeakMap(); // element -> the line as it was written
+// one maker for all: asked for line by line, words of a time take longer than the rest of a line
+const clocks = new Intl.DateTimeFormat([], { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" });
+let second = { at: NaN, words: "" };
 const wholes = new Intl.NumberFormat("en");
 
 export function lineElement(line, job) {
@@ -29,14 +31,18 @@ export function lineElement(line, job) {
   link.tabIndex = -1; // thousands of stops would keep the keyboard in the log; the field "Line" gets there as well
   link.href = `/jobs/${job}/logs/#L${line.seq}`;
   link.textContent = line.seq;
-  const moment = new Date(line.time * 1000);
-  const time = part("time", "t", line.time ? clock(moment) : "");
-  if (line.time) time.title = moment.toLocaleString([], { hour12: false, timeZoneName: "short" });
+  const time = part("time", "t", line.time ? clockOf(line.time) : "");
   const text = part("span", "x", "");
   render(text, line.text);
-  texts.set(element, line.text);
+  data.set(element, line);
   element.append(link, " ", time, " ", part("span", "w", line.worker), " ", text);
   return element;
+}
+
+export function clockOf(time) {
+  const at = Math.floor(time);
+  if (second.at !== at) second = { at, words: clocks.format(new Date(at * 1000)) };
+  return second.words;
 }
 
 function part(tag, name, words) {
@@ -61,7 +67,12 @@ export function written(element) {
 }
 
 export function rawOf(element) {
-  return texts.get(element) ?? "";
+  return data.get(element)?.text ?? "";
+}
+
+export function momentOf(element) {
+  const time = data.get(element)?.time;
+  return time ? new Date(time * 1000).toLocaleString([], { hour12: false, timeZoneName: "short" }) : "";
 }
 
 export function plainOf(element) {

@@ -1,8 +1,7 @@
 // The earlier states of a progress bar, which are one line until somebody asks.
-import { fromOf, seqOf, whole } from "./lines.js";
+import { clockOf, fromOf, seqOf, whole } from "./lines.js";
 import { render } from "./ansi.js";
 import { ask } from "./socket.js";
-import { clock } from "./time.js";
 import { gettext, said } from "./words.js";
 
 const SHOWN = 200;
@@ -44,7 +43,7 @@ async function toggle(view, button) {
 function row(state) {
   const element = document.createElement("div");
   element.className = "update";
-  const time = Object.assign(document.createElement("time"), { className: "t", textContent: clock(new Date(state.time * 1000)) });
+  const time = Object.assign(document.createElement("time"), { className: "t", textContent: clockOf(state.time) });
   const text = document.createElement("span");
   text.className = "x";
   render(text, state.text);

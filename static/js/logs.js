@@ -4,7 +4,7 @@ import { LogLinks } from "./log_links.js";
 import { LogSearch } from "./log_search.js";
 import { LogView } from "./log_view.js";
 import { startHistory } from "./log_history.js";
-import { whole } from "./lines.js";
+import { momentOf, whole } from "./lines.js";
 import { typing } from "./keys.js";
 import { gettext, ngettext, said } from "./words.js";
 
@@ -68,6 +68,10 @@ class LogPage {
     view.box.addEventListener("log:window", () => this.show());
     view.box.addEventListener("log:arrived", (event) => this.arrived(event.detail));
     view.box.addEventListener("keydown", (event) => this.moved(event));
+    // the whole moment, written for the one that is pointed at
+    view.box.addEventListener("pointerover", (event) => {
+      if (event.target.matches(".line > .t") && !event.target.title) event.target.title = momentOf(event.target.parentElement);
+    });
     view.box.addEventListener("copy", (event) => this.copied(event));
     // before the page's own keys: n goes to the next hit where there is a search
     document.addEventListener("keydown", (event) => this.key(event), { capture: true });
