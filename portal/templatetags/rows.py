@@ -85,7 +85,7 @@ def key_metric(job: dict[str, Any]) -> tuple[str, str]:
 def asked(resources: dict[str, Any]) -> str:
     """What a job asks for in all, and over how many workers: 16xH100 (2w)."""
     if not resources["total_gpus"]:
-        return "0" if resources["workers"] == 1 else f"0 ({resources['workers']}w)"
+        return _("no GPU") if resources["workers"] == 1 else _("no GPU (%(workers)sw)") % resources
     return f"{resources['total_gpus']}x{resources['gpu_type'] or 'GPU'} ({resources['workers']}w)"
 
 

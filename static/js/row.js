@@ -14,7 +14,7 @@ export function put(root, name, text) {
 }
 
 export function shape(resources) {
-  if (!resources.total_gpus) return resources.workers > 1 ? `0 (${resources.workers}w)` : "0";
+  if (!resources.total_gpus) return resources.workers > 1 ? said(gettext("no GPU ({workers}w)"), resources) : gettext("no GPU");
   return `${resources.total_gpus}x${resources.gpu_type || "GPU"} (${resources.workers}w)`;
 }
 
