@@ -35,7 +35,7 @@ export function startBulk(body) {
 }
 
 function boxes() {
-  return [...list.querySelectorAll("td.pick input")];
+  return [...list.querySelectorAll("input[name=ids]")];
 }
 
 export function selected() {
@@ -50,7 +50,7 @@ export function clearSelection() {
 }
 
 export function toggle(row) {
-  const box = row?.querySelector("td.pick input");
+  const box = row?.querySelector("input[name=ids]");
   if (!box) return false;
   box.checked = !box.checked;
   last = row;

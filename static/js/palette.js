@@ -29,7 +29,7 @@ export function openPalette() {
 
 function pages() {
   // what the rail offers: pages and namespaces
-  return [...document.querySelectorAll(".rail a.item")].map((link) => ({
+  return [...document.querySelectorAll(".rail a.item[href]")].map((link) => ({
     href: link.getAttribute("href"),
     label: link.querySelector(".label")?.textContent || link.textContent.trim(),
     kind: link.href.includes("namespace=") ? gettext("namespace") : gettext("page"),
