@@ -129,7 +129,7 @@ export class Crosshair {
     }
     const head = document.createElement("b");
     head.textContent = this.figure.axis.words(found.length ? found[0].x : x);
-    const lines = rows.map((one) => this.row(one, found.length > 1, one === near));
+    const lines = rows.map((one) => this.row(one, { hasName: found.length > 1, isNear: one === near, isShort: y === null }));
     if (found.length > rows.length) {
       const more = document.createElement("i");
       const left = found.length - rows.length;
@@ -139,14 +139,14 @@ export class Crosshair {
     this.tip.replaceChildren(head, ...lines);
   }
 
-  row({ look, series, index, value, raw }, hasName, isNear) {
+  row({ look, series, index, value, raw }, { hasName, isNear, isShort }) {
     const row = document.createElement("span");
     row.className = isNear && hasName ? "near" : "";
     row.style.color = look.colour;
     const text = document.createElement("span");
     const parts = [number(raw)];
-    if (series.curve && value !== raw && Number.isFinite(raw)) parts.push(said(gettext("smoothed {value}"), { value: number(value) }));
-    if (series.count && series.count[index] > 1) {
+    if (!isShort && series.curve && value !== raw && Number.isFinite(raw)) parts.push(said(gettext("smoothed {value}"), { value: number(value) }));
+    if (!isShort && series.count && series.count[index] > 1) {
       parts.push(said(gettext("{low} to {high}"), { low: number(series.low[index]), high: number(series.high[index]) }));
       if (series.bad[index]) parts.push(said(gettext("{count} not finite"), { count: series.bad[index] }));
     }

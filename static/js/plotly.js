@@ -5,6 +5,7 @@ let loading = null;
 
 export const CONFIG = {
   displaylogo: false,
+  showTips: false,
   displayModeBar: false, // the page's own tools do it for all charts, by keyboard too
   showSendToCloud: false, // plotly 4 would offer to send the figure to its maker
   plotlyServerURL: "",

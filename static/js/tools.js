@@ -11,6 +11,17 @@ let root = null;
 export function startTools(place) {
   root = place;
   const on = (name, event, take) => root.querySelector(`[data-${name}]`)?.addEventListener(event, (what) => take(what.target, what));
+  for (const menu of root.querySelectorAll(".menu")) {
+    const close = () => (menu.open = false);
+    menu.addEventListener("click", (event) => event.target.closest(".sheet :is(button, a)") && close());
+    menu.addEventListener("keydown", (event) => {
+      if (event.key !== "Escape" || !menu.open) return;
+      close();
+      menu.querySelector("summary").focus();
+      event.preventDefault();
+    });
+    document.addEventListener("pointerdown", (event) => !menu.contains(event.target) && close());
+  }
   on("chart-search", "input", (input, event) => !event.isComposing && change({ q: input.value }, { passing: true }));
   on("chart-search", "compositionend", (input) => change({ q: input.value }, { passing: true }));
   on("x", "change", (select) => change({ x: select.value, range: null }));

@@ -109,11 +109,11 @@ def test_a_zoom_brings_true_points_to_all_charts_and_a_double_click_takes_it_bac
     whole = drawn(page, "train/loss")
     caption = card(page, "train/loss").locator("figcaption")
     expect(caption).to_contain_text("of 6,000 points")
-    drag(page, "train/loss", 0.5, 0.6)
+    drag(page, "train/loss", 0.5, 0.55)
     until(page, "train/loss", "line.range[0] > 2000 && line.range[1] < 4500")
     until(page, "train/grad_norm", "line.range[0] > 2000")  # one view for all
     expect(caption).not_to_contain_text("of", timeout=10_000)  # every point of the range
-    assert drawn(page, "train/loss")["count"] > 500
+    assert drawn(page, "train/loss")["count"] > 250
     assert {"from", "to"} <= query(page).keys()
     expect(page.locator("[data-live-words]")).to_have_text("paused by zoom")
     metrics.picture("charts-zoomed")
@@ -182,7 +182,7 @@ def test_one_crosshair_over_all_charts_and_the_keys_move_it(metrics: Any) -> Non
     plot = card(page, "val/loss").locator(".plot")
     plot.focus()
     plot.press("End")
-    expect(page.locator("[data-announce]")).to_contain_text("5,900: 0.3950")
+    expect(page.locator("[data-announce]")).to_contain_text("5,900: 0.395")
     plot.press("ArrowLeft")
     expect(page.locator("[data-announce]")).to_contain_text("5,800:")
     expect(card(page, "train/loss").locator(".cross")).to_be_visible()
@@ -205,8 +205,10 @@ def test_nothing_is_hidden_nan_outliers_and_what_a_log_axis_cannot_show(metrics:
     until(page, "train/grad_norm", "line.y[1] >= 500")
     expect(spiked).not_to_contain_text("above")
     page.check("[data-log-y]")
+    card(page, "signed").scroll_into_view_if_needed()
     drawn(page, "signed")
     expect(card(page, "signed").locator("figcaption")).to_contain_text("have no place on a log axis")
+    card(page, "only_nan").scroll_into_view_if_needed()
     expect(card(page, "only_nan").locator("figcaption")).to_contain_text("60 not finite", timeout=15_000)
     metrics.picture("charts-log-nan")
 
