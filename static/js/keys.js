@@ -83,6 +83,8 @@ function obey(key) {
 }
 
 export function startKeys() {
+  // at hand before it is asked for, so that what one types at once is not lost
+  setTimeout(() => import("./palette.js"), 1000);
   document.addEventListener("keydown", (event) => {
     if (event.isComposing || event.keyCode === 229) return;
     if ((event.ctrlKey || event.metaKey) && !event.altKey && !event.shiftKey && event.key.toLowerCase() === "k") {

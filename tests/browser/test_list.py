@@ -161,6 +161,7 @@ def test_the_list_by_keyboard_alone(visit: Any, portal: Any) -> None:  # UX-B8
     page.wait_for_timeout(300)
     assert "/jobs/?q=keys-" in page.url, "single keys are off"
     page.keyboard.press("Control+k")
+    expect(page.locator("dialog.palette input")).to_be_focused()
     page.keyboard.type("keys-2")
     option = page.locator('dialog.palette [role="option"][aria-selected="true"]')
     expect(option).to_contain_text(two, timeout=5000)
