@@ -85,9 +85,18 @@ export class LogSearch {
     this.changed();
     this.markAll();
     const only = this.state.only && this.query;
-    if (this.query && !(await this.counted())) return; // the pattern is not one: what was shown stays
-    if (only || wasOnly) await this.view.narrow(only || null, only ? 0 : (this.at ?? seqOf(this.view.firstSeen() ?? this.view.box)) || 0);
-    if (go) this.step(true);
+    const counting = this.query && this.counted();
+    if (go && !only && !wasOnly) await this.step(true); // the first hit does not wait for the count of all
+    if (counting && !(await counting)) return; // the pattern is not one: what was shown stays
+    if (!only && !wasOnly) return;
+    await this.view.narrow(only || null, only ? 0 : this.near());
+    if (go) await this.step(true);
+  }
+
+  near() {
+    // the line that stays in sight when all the others come back
+    const seen = this.view.firstSeen();
+    return this.at ?? (seen ? seqOf(seen) : 0);
   }
 
   async counted() {

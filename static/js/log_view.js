@@ -121,9 +121,11 @@ export class LogView {
   }
 
   async poll() {
-    const query = { after: this.newest, limit: 2000, ...this.filters };
+    const limit = 2000;
+    const query = { after: this.newest, limit, ...this.filters };
     const answer = await ask(`/api/v1/jobs/${this.id}/logs/?${new URLSearchParams(query)}`);
-    this.arrive(answer.lines);
+    if (answer.lines.length === limit && this.following) await this.reload(); // a flood: from the newest
+    else this.arrive(answer.lines);
   }
 
   // --- what is on the page ---
@@ -311,6 +313,7 @@ export class LogView {
     const box = this.box.getBoundingClientRect();
     const line = element.getBoundingClientRect();
     this.box.scrollTop += line.top - box.top - (box.height - Math.min(line.height, box.height / 2)) / 2;
+    element.scrollIntoView({ block: "nearest", inline: "nearest" }); // on a low screen the page moves too
     this.tell("window");
   }
 

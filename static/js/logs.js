@@ -45,6 +45,7 @@ class LogPage {
     };
     this.seen = Number(document.querySelector("[data-job]").dataset.logSeq) || view.newest;
     this.listen();
+    this.size();
     this.show();
     view.start();
     this.page.dataset.started = "";
@@ -59,6 +60,7 @@ class LogPage {
 
   listen() {
     const { view, form } = this;
+    window.addEventListener("resize", () => this.size());
     form.addEventListener("submit", (event) => event.preventDefault());
     for (const select of form.querySelectorAll("[data-log-filter]")) select.addEventListener("change", () => location.assign(this.url({ hash: "" })));
     for (const box of form.querySelectorAll("[data-log-wrap], [data-log-times]")) box.addEventListener("change", () => this.address());
@@ -78,6 +80,14 @@ class LogPage {
   }
 
   // --- what the tools say ---
+
+  size() {
+    // down to the end of the window: the newest line is in sight without moving the page
+    const { box, following } = this.view;
+    const least = window.innerWidth > 940 ? 320 : window.innerHeight * 0.66;
+    box.style.height = `${Math.max(least, window.innerHeight - box.getBoundingClientRect().top - window.scrollY - 48)}px`;
+    if (following) this.view.scrollDown();
+  }
 
   show() {
     const { view } = this;

@@ -1,0 +1,435 @@
+"""The log viewer in a real browser, its stories named after the rows of its acceptance list (UX-C)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+pytestmark = pytest.mark.browser
+
+PRINTS = r"""python3 - <<'END'
+import sys, time
+out = sys.stdout
+out.write("\x1b[1;32mstart\x1b[0m of \x1b[38;5;208mthe run\x1b[0m \x1b[38;2;40;90;250mtrue colour\x1b[0m ")
+out.write("\x1b[41;97m on red \x1b[0m\x1b[2K\x1b]0;title\x07\n")
+for step in range(50000):
+    if step % 4000 == 0:  # a cluster takes 5,000 lines a second
+        out.flush()
+        time.sleep(1.05)
+    if step == 1234:
+        out.write("WARNING: grad norm 34.1\n")
+    if step % 10000 == 5000:
+        out.write(f"needle <b>{step}</b> [x] \x1b[31mNee\x1b[0mdle\n")
+    out.write(f"epoch {step // 1000} step {step} loss=0.{step:05}\n")
+for done in range(20):
+    out.write(f"\r{done:3}/20 [{'#' * done:20}] 12.5it/s")
+    out.flush()
+    time.sleep(0.25)
+out.write("\r 20/20 [####################] done\n")
+out.flush()
+raise ValueError("no such column: label")
+END"""
+TICKS = "python3 -c \"import time\nfor n in range({count}):\n print('tick', n, flush=True)\n time.sleep({pause})\""
+# lines as the watcher stores them, only faster than a cluster lets a program write
+STORE = """
+import time
+from jobs import logs
+from jobs.cluster.port import RawLine
+from jobs.models import Worker
+worker = Worker.objects.get(attempt__job_id="{job}")
+def store(texts, pause=0.0):
+    made = [RawLine(number, 1_760_000_000 + number / 100, text, over)
+            for number, (text, over) in enumerate(texts, worker.log_number + 1)]
+    for start in range(0, len(made), 1000):
+        logs.store_lines(worker.attempt, worker, made[start:start + 1000])
+        time.sleep(pause)
+"""
+BOX = "document.querySelector('[data-log=full]')"
+LINES = "[...document.querySelectorAll('[data-log=full] .line')]"
+
+
+@pytest.fixture(autouse=True)
+def patience() -> Iterator[None]:
+    """A machine that runs other things as well is slow to draw: what is expected is bounded, not timed."""
+    expect.set_options(timeout=20_000)
+    yield
+    expect.set_options(timeout=5_000)
+
+
+@pytest.fixture(scope="module")
+def long_job(portal: Any) -> str:
+    job = str(portal.submit(PRINTS))
+    portal.wait_for(job, "failed", seconds=90)
+    return job
+
+
+def store(portal: Any, job: str, code: str) -> None:
+    done = portal.manage("shell", "-c", STORE.format(job=job) + code)
+    assert done.returncode == 0, done.stderr
+
+
+def box(page: Page) -> Locator:
+    return page.locator("[data-log=full]")
+
+
+def open_log(visit: Any, job: str, query: str = "", *, name: str = "alice", **options: Any) -> Any:
+    one = visit(**options)
+    page = one.sign_in(name)
+    page.goto(f"/jobs/{job}/logs/{query}")
+    page.wait_for_selector("[data-log-page][data-started]")
+    return one
+
+
+def texts(page: Page) -> list[str]:
+    return list(page.locator("[data-log=full] .line .x").all_text_contents())
+
+
+def seqs(page: Page) -> list[int]:
+    return list(page.evaluate(f"() => {LINES}.map((line) => Number(line.dataset.seq))"))
+
+
+def in_sight(line: Locator) -> None:
+    expect(line).to_be_in_viewport(timeout=20_000)
+
+
+def found(page: Page, words: str | re.Pattern[str]) -> None:
+    expect(page.locator("[data-log-found]")).to_have_text(words, timeout=20_000)
+
+
+def at_end(page: Page) -> bool:
+    return bool(page.evaluate(f"() => {BOX}.scrollHeight - {BOX}.scrollTop - {BOX}.clientHeight < 30"))
+
+
+def test_c1_opens_with_the_last_lines_and_scrolls_back_to_the_first(visit: Any, long_job: str) -> None:
+    page = open_log(visit, long_job).page
+    assert "ValueError: no such column: label" in texts(page)[-1]
+    assert at_end(page)
+    expect(page.locator("[data-log-total]")).to_contain_text("50,0")
+    before = seqs(page)
+    top = f"{LINES}.find((line) => Number(line.dataset.seq) === {before[0]}).getBoundingClientRect().top"
+    was = page.evaluate(f"() => {{ {BOX}.scrollTop = 0; return {top}; }}")
+    page.wait_for_function(f"() => Number({LINES}[0].dataset.seq) < {before[0]}")
+    assert abs(page.evaluate(f"() => {top}") - was) < 3, "what was read stays where it was"
+    box(page).focus()
+    page.keyboard.press("Home")
+    page.wait_for_function(f"() => {LINES}[0].dataset.seq === '1'")
+    in_sight(page.locator(".line[data-seq='1']"))
+    for _ in range(12):  # down through more than a window of lines
+        page.evaluate(f"() => {{ {BOX}.scrollTop = {BOX}.scrollHeight; }}")
+        page.wait_for_timeout(250)
+    shown = seqs(page)
+    assert len(shown) <= 4000
+    assert shown[-1] > 5000
+    assert shown == list(range(shown[0], shown[0] + len(shown))), "nothing missing, nothing twice"
+    box(page).focus()
+    page.keyboard.press("End")
+    expect(page.locator(".line .x").last).to_contain_text("no such column")
+    expect(page.locator("[data-log-follow]")).to_be_checked()
+
+
+def test_c3_a_progress_bar_is_one_line_whose_states_can_be_opened(visit: Any, long_job: str) -> None:
+    one = open_log(visit, long_job)
+    page = one.page
+    bar = page.locator(".line", has_text="20/20")
+    expect(bar).to_have_count(1)
+    updates = re.fullmatch(r"(\d+) updates collapsed", bar.locator(".updates").inner_text())
+    assert updates
+    expect(page.locator(".line", has_text="19/20")).to_have_count(0)
+    bar.locator(".updates").click()
+    history = page.locator(".line-history")
+    expect(history.locator(".update")).to_have_count(int(updates[1]))
+    expect(history.locator(".update").last).to_contain_text(re.compile("1[5-9]/20"))
+    one.picture("logs-bar-open")
+    bar.locator(".updates").click()
+    expect(history).to_have_count(0)
+
+
+def test_c4_colours_are_classes_and_nothing_is_markup(visit: Any, long_job: str) -> None:
+    one = open_log(visit, long_job, "#L1", color_scheme="dark")
+    page = one.page
+    first = page.locator(".line[data-seq='1'] .x")
+    in_sight(first)
+    assert first.inner_text().strip() == "start of the run true colour  on red"
+    expect(first.locator(".ansi-green.ansi-bold")).to_have_text("start")
+    expect(first.locator(".ansi-yellow")).to_have_text("the run")
+    expect(first.locator(".ansi-blue")).to_have_text("true colour")
+    expect(first.locator(".ansi-on-red")).to_have_text(" on red ")
+    one.picture("logs-colours-dark")
+    page.goto(f"/jobs/{long_job}/logs/?q=needle")
+    expect(page.locator(".line.at .x")).to_contain_text("<b>5000</b>")
+    assert page.locator(".line .x b").count() == 0
+
+
+def test_c5_search_counts_goes_round_and_shows_only_hits(visit: Any, long_job: str) -> None:
+    one = open_log(visit, long_job, viewport={"width": 1280, "height": 900})
+    page = one.page
+    box(page).focus()
+    page.keyboard.press("Control+f")
+    expect(page.locator("[data-log-q]")).to_be_focused()
+    page.keyboard.type("needle <b>")
+    page.keyboard.press("Enter")
+    found(page, "1 of 5")
+    expect(page.locator(".line.at .x")).to_contain_text("needle <b>5000</b>")
+    in_sight(page.locator(".line.at"))
+    expect(page.locator(".line.at mark").first).to_have_text("needle <b>")
+    one.picture("logs-search")
+    page.keyboard.press("Enter")
+    found(page, "2 of 5")
+    page.keyboard.press("Shift+Enter")
+    found(page, "1 of 5")
+    page.keyboard.press("Shift+Enter")
+    found(page, "5 of 5, from the end again")
+    box(page).focus()
+    page.keyboard.press("N")
+    found(page, "4 of 5")
+    page.keyboard.press("n")
+    page.keyboard.press("n")
+    found(page, re.compile("1 of 5|5 of 5"))
+    assert "q=needle" in page.url
+    page.get_by_role("button", name="Show only the lines that match").or_(page.get_by_text("only hits")).first.click()
+    page.wait_for_function(f"() => {LINES}.length === 5")
+    assert all("needle" in text for text in texts(page))
+    one.picture("logs-only-hits")
+    page.reload()
+    page.wait_for_function(f"() => {LINES}.length === 5")
+    page.get_by_text("only hits").click()
+    page.wait_for_function(f"() => {LINES}.length > 500")
+
+
+def test_c5_patterns_cases_and_what_is_wrong_with_one(visit: Any, long_job: str) -> None:
+    one = open_log(visit, long_job)
+    page = one.page
+    field = page.locator("[data-log-q]")
+    field.fill(r"step (7|8)00 ")
+    found(page, "2 hits")
+    field.fill("NEEDLE")
+    found(page, "5 hits")
+    page.get_by_role("button", name="Match case").click()
+    found(page, "No line matches")
+    assert "case=1" in page.url
+    page.get_by_role("button", name="Match case").click()
+    field.fill("step (7")
+    expect(page.locator("[data-log-error]")).to_contain_text("no regular expression of RE2")
+    expect(field).to_have_attribute("aria-invalid", "true")
+    one.picture("logs-bad-pattern")
+    page.get_by_role("button", name="Regular expression").click()
+    found(page, "No line matches")
+    field.fill("[x]")
+    found(page, "5 hits")
+    field.press("Escape")
+    expect(page.locator("[data-log-found]")).to_have_text("")
+    assert "q=" not in page.url
+
+
+def test_c6_follow_stops_for_the_reader_and_end_resumes(visit: Any, portal: Any) -> None:
+    job = portal.submit(TICKS.format(count=1200, pause=0.02))
+    portal.wait_for(job, "running")
+    one = open_log(visit, job, name="bob")
+    page = one.page
+    page.wait_for_function(f"() => {LINES}.length > 150", timeout=20_000)
+    assert at_end(page)
+    expect(page.locator("[data-log-follow]")).to_be_checked()
+    box(page).hover()
+    page.mouse.wheel(0, -600)
+    expect(page.locator("[data-log-follow]")).not_to_be_checked()
+    seen = page.evaluate(f"() => {BOX}.scrollTop")
+    expect(page.locator("[data-log-pill]")).to_have_text(re.compile(r"↓ [\d,]+ new lines"), timeout=20_000)
+    one.picture("logs-pill")
+    assert page.evaluate(f"() => {BOX}.scrollTop") == seen, "it does not fight the reader"
+    box(page).focus()
+    page.keyboard.press("End")
+    expect(page.locator("[data-log-follow]")).to_be_checked()
+    expect(page.locator("[data-log-pill]")).to_be_hidden()
+    last = seqs(page)[-1]
+    page.wait_for_function(f"() => Number({LINES}.at(-1).dataset.seq) > {last}")
+    assert at_end(page)
+    page.keyboard.press("f")
+    expect(page.locator("[data-log-follow]")).not_to_be_checked()
+    portal.rest(f"jobs/{job}/cancel/", {})
+
+
+def test_c7_all_workers_and_all_attempts_or_one_of_each(visit: Any, portal: Any) -> None:
+    command = "echo try $TRAINHALL_ATTEMPT of $RANK; sleep 60"
+    document = {
+        "namespace": "vision",
+        "runtime": "shell",
+        "command": command,
+        "stop_grace": "1s",
+        "resources": {"workers": 2},
+    }
+    job = str(portal.rest("jobs/", document)["id"])
+    portal.wait_for(job, "running")
+    one = open_log(visit, job, viewport={"width": 1280, "height": 900})
+    page = one.page
+    expect(page.locator(".line")).to_have_count(2)
+    portal.rest(f"jobs/{job}/hold/", {})
+    portal.wait_for(job, "queued")
+    portal.rest(f"jobs/{job}/release/", {})
+    expect(page.locator(".line")).to_have_count(4, timeout=30_000)
+    expect(page.locator(".boundary")).to_have_text(["Attempt 2 starts here"])
+    one.picture("logs-attempts")
+    page.reload()
+    expect(page.locator(".boundary")).to_have_text(["Attempt 2 starts here"])
+    page.get_by_label("Attempt").select_option("2")
+    page.wait_for_url("**attempt=2")
+    expect(page.locator(".line")).to_have_count(2)
+    page.get_by_label("Worker").select_option("worker-1")
+    page.wait_for_url("**worker=worker-1&attempt=2")
+    expect(page.locator(".line")).to_have_count(1)
+    expect(page.locator(".line .w").first).to_be_hidden()
+    portal.rest(f"jobs/{job}/cancel/", {})
+
+
+def test_c8_links_to_lines_wrap_times_copies_and_downloads(visit: Any, long_job: str) -> None:
+    one = open_log(visit, long_job, "#L18321", viewport={"width": 1280, "height": 900})
+    page = one.page
+    marked = page.locator(".line.marked")
+    expect(marked).to_have_count(1)
+    expect(marked).to_have_attribute("data-seq", "18321")
+    in_sight(marked)
+    one.picture("logs-link")
+    page.locator(".line[data-seq='18325'] a.n").click()
+    page.locator(".line[data-seq='18322'] a.n").click(modifiers=["Shift"])
+    expect(marked).to_have_count(4)
+    assert page.url.endswith("#L18322-L18325")
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    page.get_by_role("button", name="Copy link to line").click()
+    expect(page.locator(".toast")).to_contain_text("Copied")
+    link = page.evaluate("() => navigator.clipboard.readText()")
+    assert link.endswith(f"/jobs/{long_job}/logs/#L18322-L18325")
+    page.goto("/jobs/")
+    page.goto(link)
+    expect(marked).to_have_count(4)
+    in_sight(marked.first)
+    field = page.get_by_label("Line")
+    field.fill("40,000-40,001")
+    field.press("Enter")
+    expect(page.locator(".line.marked")).to_have_count(2)
+    in_sight(page.locator(".line[data-seq='40000']"))
+    page.get_by_label("times").uncheck()
+    page.get_by_label("wrap").check()
+    expect(page.locator(".line .t").first).to_be_hidden()
+    assert re.search(r"wrap=1&ts=0#L40000-L40001$", page.url)
+    box(page).focus()
+    page.evaluate(
+        "() => getSelection().setBaseAndExtent(document.getElementById('L40000'), 0,"
+        " document.querySelector('#L40001 .x'), 1)"
+    )
+    page.keyboard.press("Control+c")
+    copied = page.evaluate("() => navigator.clipboard.readText()").splitlines()
+    assert [line.split()[0] for line in copied] == ["epoch", "epoch"], "lines, without numbers and times"
+    with page.expect_download() as started:
+        page.get_by_role("link", name=".log", exact=True).click()
+    assert started.value.suggested_filename == f"{long_job}.log"
+    assert started.value.path().read_text().count("\n") > 50_000
+    with page.expect_download() as started:
+        page.get_by_role("link", name=".log.gz").click()
+    assert started.value.path().read_bytes()[:2] == b"\x1f\x8b"
+    page.get_by_role("link", name="Raw").click()
+    page.wait_for_url("**/logs/raw/**")
+    assert page.evaluate("document.contentType") == "text/plain"
+
+
+def test_c10_what_stands_out_is_marked_and_listed(visit: Any, long_job: str) -> None:
+    one = open_log(visit, long_job, viewport={"width": 1280, "height": 900})
+    page = one.page
+    expect(page.locator(".line[data-level=traceback]")).to_have_count(1)
+    expect(page.locator(".line[data-level=error]")).to_have_count(1)
+    page.locator("[data-log-jumps] summary").press("Enter")
+    items = page.locator("[data-log-jump-list] button")
+    expect(items).to_have_count(2)
+    expect(items.first).to_contain_text("traceback: Traceback (most recent call last)")
+    one.picture("logs-jumps")
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+    expect(page.locator(".line.at")).to_contain_text("Traceback")
+    page.goto(f"/jobs/{long_job}/logs/?q=nothing-like-it#L1230")
+    expect(page.locator(".line[data-level=warning]")).to_have_count(1)
+
+
+def test_c11_a_log_is_no_live_region_and_its_tools_have_names(visit: Any, portal: Any) -> None:
+    job = portal.submit("echo first")
+    portal.wait_for(job, "succeeded")
+    page = open_log(visit, job).page
+    expect(box(page)).to_have_attribute("aria-live", "off")
+    store(portal, job, "store([('RuntimeError: boom', False)])")
+    expect(page.locator("[data-log-status]")).to_have_text("Error at line 2: RuntimeError: boom")
+    nameless = page.evaluate(
+        "() => [...document.querySelectorAll('[data-log-page] :is(button, input, select, a)')]"
+        ".filter((one) => !(one.textContent.trim() || one.ariaLabel || one.labels?.length)).length"
+    )
+    assert nameless == 0
+
+
+def test_a_hundred_thousand_live_lines_leave_the_page_small(visit: Any, portal: Any) -> None:
+    job = portal.submit("echo first")
+    portal.wait_for(job, "succeeded")
+    page = open_log(visit, job, name="bob").page
+    watch = """() => {
+        const count = () => document.querySelectorAll("[data-log=full] *").length;
+        window.most = 0;
+        new MutationObserver(() => (window.most = Math.max(window.most, count()))).observe(
+            document.querySelector("[data-log=full]"), { childList: true });
+    }"""
+    page.evaluate(watch)
+    store(portal, job, "store(((f'flood {n}', False) for n in range(100000)), 0.04)\nstore([('the last one', False)])")
+    expect(page.locator(".line", has_text="the last one")).to_have_count(1, timeout=60_000)
+    assert 4000 <= page.evaluate("() => window.most") <= 4000 * 6
+    assert at_end(page)
+
+
+def test_a_million_lines_and_a_bar_of_thousands_of_states(visit: Any, portal: Any) -> None:
+    job = portal.submit("echo first")
+    portal.wait_for(job, "succeeded")
+    bar = "store(((f'{n}/5000', n < 5000) for n in range(5001)))"
+    body = "store((('a needle' if n == 400000 else f'line {n}', False) for n in range(995000)))"
+    store(portal, job, f"{bar}\n{body}\n{bar}")
+    one = open_log(visit, job, viewport={"width": 1280, "height": 900})
+    page = one.page
+    expect(page.locator("[data-log-total]")).to_contain_text("1,005,003 lines")
+    page.wait_for_function(f"() => {LINES}.length > 50")
+    assert texts(page)[-1] == "5000/5000"
+    expect(page.locator(".updates")).to_have_text("5,000 updates collapsed")
+    page.locator(".updates").click()
+    expect(page.locator(".line-history")).to_contain_text("The latest 200 of 5,000.")
+    page.fill("[data-log-q]", "needle$")
+    page.keyboard.press("Enter")
+    found(page, "1 of 1, from the top again")
+    in_sight(page.locator(".line.at"))
+    box(page).focus()
+    page.keyboard.press("Home")
+    expect(page.locator(".line").first).to_contain_text("first")
+    expect(page.locator(".line").nth(1)).to_contain_text("/5000")
+    one.picture("logs-million")
+
+
+def test_e16_a_line_is_found_by_keyboard_alone(visit: Any, long_job: str) -> None:
+    page = visit().sign_in("alice")
+    page.goto(f"/jobs/{long_job}/")
+    page.keyboard.press("l")
+    page.wait_for_url("**/logs/")
+    page.wait_for_function(f"() => {LINES}.length > 500")
+    page.keyboard.press("/")
+    page.keyboard.type("no such column")
+    page.keyboard.press("Enter")
+    expect(page.locator(".line.at")).to_contain_text("ValueError")
+    in_sight(page.locator(".line.at"))
+    page.keyboard.press("Escape")
+    expect(page.locator("[data-log-q]")).to_have_value("")
+    page.keyboard.press("Escape")
+    expect(box(page)).to_be_focused()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_e16_nothing_is_cut_on_a_phone(visit: Any, long_job: str, scheme: str) -> None:
+    one = open_log(visit, long_job, "?q=epoch+49", viewport={"width": 360, "height": 740}, color_scheme=scheme)
+    page = one.page
+    found(page, re.compile(r"1 of 1,000"))
+    assert page.evaluate("document.documentElement.scrollWidth") <= 360
+    one.picture(f"logs-phone-{scheme}")
+    page.locator("[data-log-jumps] summary").click()
+    assert page.evaluate("document.documentElement.scrollWidth") <= 360
