@@ -241,7 +241,9 @@ def _move_on(job: Job, attempt: Attempt, status: JobStatus | None, code: Reason,
         return move(job, JobStatus.SUCCEEDED, code=code, reason=text, **over)
     if attempt.stop_code in NOT_CHARGED:
         held = f"Held by {job.held_by.username}. " if attempt.stop_code == Reason.HELD and job.held_by else ""
-        return _queue_again(job, Reason(attempt.stop_code), f"{held}Attempt {attempt.number}: {text}{_not_charged(job)}")
+        return _queue_again(
+            job, Reason(attempt.stop_code), f"{held}Attempt {attempt.number}: {text}{_not_charged(job)}"
+        )
     if code in NOT_CHARGED or attempt.exit_code == CHECKPOINTED_EXIT:
         return _queue_again(job, code, f"Attempt {attempt.number}: {text}{_not_charged(job)}")
     verdict = retries.judge(job, attempt, code)

@@ -1,4 +1,5 @@
 // The grid of charts of a job: cards come from the server, points by REST when a card is near the screen, then live.
+import { gettext, said } from "./words.js";
 import { Axis } from "./axis.js";
 import { Figure } from "./figure.js";
 import { isHidden, startPins, takeLayout } from "./pins.js";
@@ -53,7 +54,7 @@ async function load() {
   let text = "";
   try {
     const answer = await fetch(source(), { credentials: "same-origin" });
-    if (!answer.ok) throw new TypeError(`the portal answered ${answer.status}`);
+    if (!answer.ok) throw new TypeError(said(gettext("the portal answered {status}"), { status: answer.status }));
     text = await answer.text();
   } catch (error) {
     if (!(error instanceof TypeError)) throw error;

@@ -18,7 +18,15 @@ TALKS = (
 )
 TABS = ("", "metrics/", "logs/", "workers/", "events/", "files/", "spec/")
 ADMINS = ("/admin/runtimes/", "/admin/runtimes/new/", "/admin/runtimes/shell/")
-PAGES = ("/", "/jobs/", "/jobs/?status=failed", "/jobs/?q=nothing-of-this-name", "/jobs/new/", "/me/tokens/", "/me/namespaces/")
+PAGES = (
+    "/",
+    "/jobs/",
+    "/jobs/?status=failed",
+    "/jobs/?q=nothing-of-this-name",
+    "/jobs/new/",
+    "/me/tokens/",
+    "/me/namespaces/",
+)
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +54,8 @@ def is_settled(page: Page) -> None:
 def test_axe_finds_nothing_serious_on_any_page(visit: Any, failed_job: str, theme: str) -> None:
     page = visit(color_scheme=theme, viewport={"width": 1280, "height": 900}).sign_in("alice")
     wrong: list[str] = []
-    for path in (*PAGES, *(f"/jobs/{failed_job}/{tab}" for tab in TABS), f"/jobs/new/?from={failed_job}", "/status/", "/nowhere/"):
+    tabs = [f"/jobs/{failed_job}/{tab}" for tab in TABS]
+    for path in (*PAGES, *tabs, f"/jobs/new/?from={failed_job}", "/status/", "/nowhere/"):
         page.goto(path)
         is_settled(page)
         wrong += serious(page)
