@@ -61,6 +61,9 @@ class Chunk(models.Model):
     seq = models.BigIntegerField(help_text=_("Batches up to this one are in it."))
     open = models.BooleanField(help_text=_("The newest of its series: rewritten until it is full."))
     body = models.BinaryField(help_text=_("chunks.compress."))
+    coarse = models.BinaryField(
+        null=True, help_text=_("coarse.of_chunk, packed; empty in chunks from before there were any.")
+    )
 
     class Meta:
         constraints = [

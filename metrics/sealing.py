@@ -12,7 +12,7 @@ from django.db import connection, transaction
 from django.db.models import Max
 from django.utils import timezone
 
-from metrics import chunks
+from metrics import chunks, coarse
 from metrics.chunks import Run
 from metrics.models import Chunk, PointBatch
 from metrics.packed import unpack
@@ -129,6 +129,7 @@ def _merge(
                     seq=seq,
                     open=newest and part is parts[-1] and len(part) < chunks.FULL,
                     body=chunks.compress(part),
+                    coarse=coarse.of_chunk(part).pack(),
                     **chunks.measures(part),
                 )
                 for part in parts

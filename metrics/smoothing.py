@@ -18,6 +18,7 @@ MODES = (EMA, BY_DISTANCE)
 MOST = 0.999  # with 1.0 every curve is flat
 VIEWPORT = 1000.0  # the width that distances in x are measured in
 MANY, USUAL = 200, 0.6  # from so many points on, and so much, where nobody said how much
+TOO_MANY = 100_000  # points, beyond which so light a smoothing cannot be seen
 BLOCK = 64
 
 
@@ -31,7 +32,7 @@ class Smoothing:
     def of(self, points: int) -> float:
         """The weight for a series of so many points."""
         if self.weight is None:
-            return USUAL if points >= MANY else 0.0
+            return USUAL if MANY <= points <= TOO_MANY else 0.0
         return min(self.weight, MOST)
 
 

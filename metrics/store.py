@@ -10,16 +10,18 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, NamedTuple
 
 import numpy as np
 import psycopg
 from django.db import connection, transaction
+from psycopg.sql import SQL, Identifier
 
 from jobs.models import JobFeed
-from metrics import chunks
+from metrics import chunks, coarse
 from metrics.chunks import Run
+from metrics.coarse import Coarse
 from metrics.downsample import Buckets, bucketed
 from metrics.models import Chunk, MetricKey, PointBatch
 from metrics.packed import Floats, Ints, Series, unpack
@@ -29,6 +31,8 @@ from metrics.sources import SDK
 CHUNK_MEASURES = (
     "id attempt rank key group first_step last_step first_time last_time count bad min max last seq open".split()
 )
+
+COARSE_COLUMNS = [one.name for one in fields(Coarse)]
 
 
 class SeriesId(NamedTuple):
@@ -114,16 +118,19 @@ def _chunks(
 
 
 def _points_of(rows: Sequence[dict[str, Any]]) -> list[Run]:
+    bodies = _column("body", rows)
+    return [chunks.decompress(bodies[row["id"]] or b"", row["count"]) for row in rows]
+
+
+def _column(name: str, rows: Sequence[dict[str, Any]]) -> dict[int, bytes | None]:
     if not rows:
-        return []
+        return {}
     with connection.cursor() as cursor:
         # as bytes over the wire, not as twice as many hexadecimal digits: a long series is many megabytes
         binary = psycopg.Cursor(cursor.connection)
-        binary.execute(
-            "SELECT id, body FROM metrics_chunk WHERE id = ANY(%s)", [[row["id"] for row in rows]], binary=True
-        )
-        bodies: dict[int, bytes] = dict(binary.fetchall())
-    return [chunks.decompress(bodies[row["id"]], row["count"]) for row in rows]
+        query = SQL("SELECT id, {} FROM metrics_chunk WHERE id = ANY(%s)").format(Identifier(name))
+        binary.execute(query, [[row["id"] for row in rows]], binary=True)
+        return dict(binary.fetchall())
 
 
 def _sealed_up_to(rows: Sequence[dict[str, Any]]) -> int:
@@ -246,6 +253,14 @@ def _read_one(
         and (end is None or row[first] <= end)
         and (before is None or row["first_step"] < before)
     ]
+    if buckets and not weight:
+        whole = [row for row in needed if _is_whole(row, first, last, start=start, end=end, before=before, new=new)]
+        if len(whole) * coarse.ROWS >= buckets and (rows_of := _rows_of(whole)) is not None:
+            parts = [row for row in needed if row not in whole]
+            beside = _cut(chunks.last_wins([*_points_of(parts), new]), x=x, start=start, end=end, before=before)
+            if (found := _in_buckets([*rows_of, coarse.of_points(beside)], x=x, buckets=buckets)) is not None:
+                group = tail.group or rows[-1]["group"]
+                return SeriesPoints(series, group, total, None, found[0], *coarse.extremes(found[1]), None)
     run = chunks.last_wins([*_points_of(needed), new])
     if before is not None:
         run = run.where(run.step < before)
@@ -270,6 +285,56 @@ def _read_one(
             smoothed.value = smoothed.value[in_buckets.ends - 1]
         return SeriesPoints(series, group, total, None, in_buckets, lowest, highest, smoothed)
     return SeriesPoints(series, group, total, run, None, lowest, highest, smoothed)
+
+
+def _is_whole(
+    row: dict[str, Any],
+    first: str,
+    last: str,
+    *,
+    start: float | None,
+    end: float | None,
+    before: int | None,
+    new: Run,
+) -> bool:
+    """All points of this chunk are asked for, and no new ones lie between them."""
+    return (
+        (start is None or row[first] >= start)
+        and (end is None or row[last] <= end)
+        and (before is None or row["last_step"] < before)
+        and (not len(new) or row["last_step"] < new.step[0])
+    )
+
+
+def _rows_of(rows: Sequence[dict[str, Any]]) -> list[Coarse] | None:
+    """The coarse rows of chunks; None where one has none yet."""
+    found = _column("coarse", rows)
+    if any(body is None for body in found.values()):
+        return None
+    return [coarse.unpack(body) for row in rows if (body := found[row["id"]]) is not None]
+
+
+def _cut(run: Run, *, x: str, start: float | None, end: float | None, before: int | None) -> Run:
+    axis = run.step if x == "step" else run.time
+    chosen = np.ones(len(run), dtype=bool)
+    if start is not None:
+        chosen &= axis >= start
+    if end is not None:
+        chosen &= axis <= end
+    if before is not None:
+        chosen &= run.step < before
+    return run.where(chosen)
+
+
+def _in_buckets(pieces: Sequence[Coarse], *, x: str, buckets: int) -> tuple[Buckets, Coarse] | None:
+    """Buckets of rows; None where time goes back from one row to the next: then every point is looked at."""
+    rows = coarse.joined(pieces)
+    order = rows.step.argsort(kind="stable")
+    rows = Coarse(**{name: getattr(rows, name)[order] for name in COARSE_COLUMNS})
+    axis = rows.step if x == "step" else rows.time
+    if len(axis) > 1 and (axis[1:] < axis[:-1]).any():
+        return None
+    return coarse.buckets_of(rows, axis, buckets=buckets), rows
 
 
 def _extremes(step: Ints, value: Floats) -> tuple[tuple[int, float] | None, tuple[int, float] | None]:

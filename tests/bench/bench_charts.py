@@ -44,7 +44,7 @@ DRAWN = """() => new Promise((resolve) => {
 def filled(job: str, keys: list[str], steps: int) -> dict[str, Any]:
     """Sealed series of a job, as if its attempt had sent them long ago; what they hold by key."""
     from jobs.models import JobFeed
-    from metrics import chunks
+    from metrics import chunks, coarse
     from metrics.models import Chunk, MetricKey
 
     random = np.random.default_rng(1)
@@ -64,6 +64,7 @@ def filled(job: str, keys: list[str], steps: int) -> dict[str, Any]:
                 seq=0,
                 open=False,
                 body=chunks.compress(part),
+                coarse=coarse.of_chunk(part).pack(),
                 **chunks.measures(part),
             )
             for part in chunks.split(run, newest=True)
