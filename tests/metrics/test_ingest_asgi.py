@@ -1,10 +1,9 @@
-"""The HTTP door of points, as a real server answers it: every body gets a clear answer, none a 5xx (R62-R71, F16)."""
+"""The HTTP door of points, as a real server answers it: every body gets a clear answer, none a 5xx (R62-R71)."""
 
 from __future__ import annotations
 
 import gzip
 import json
-import os
 import socket
 import time
 import uuid
@@ -14,8 +13,6 @@ from typing import Any
 
 import pytest
 from django.utils import timezone
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from jobs.credentials import attempt_token
 from jobs.models import Attempt, JobFeed
@@ -24,9 +21,6 @@ from metrics.ingest_asgi import BARE_ROUTES, PATH
 from metrics.models import PointBatch
 from tests.metrics.makers import make_job, wire
 from tests.metrics.server import Server, post, web_process
-from tests.metrics.test_points import envelopes
-
-FUZZED = int(os.environ.get("TRAINHALL_FUZZED", "150"))  # payloads; CI sends 10,000 (F16)
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -173,19 +167,6 @@ def test_odd_connections_are_answered_or_dropped_and_others_are_served(server: S
     assert raw_bytes(server, head(job, "Content-Length: -1") + body, wait=3).startswith(b"HTTP/1.1 400")
     assert raw_bytes(server, head(job, "Transfer-Encoding: chunked") + b"zz\r\n", wait=3).startswith(b"HTTP/1.1 400")
     assert send(server, job, wire({"loss": [(3, 1.0)]}))[0] == 200
-
-
-@settings(deadline=None, max_examples=FUZZED, suppress_health_check=list(HealthCheck))
-@given(st.one_of(envelopes.map(lambda one: json.dumps(one).encode()), st.binary(max_size=60)))
-def test_fuzz_no_payload_gets_a_5xx(server: Server, job: Any, body: bytes) -> None:
-    before = PointBatch.objects.count()
-    status, answer = send(server, job, body)
-    assert status in (200, 400, 401, 413), (status, answer)
-    if status != 200:
-        assert answer["error"]["code"] and answer["error"]["message"]
-        assert PointBatch.objects.count() == before
-    else:
-        assert answer["refused_count"] >= len(answer["refused"])
 
 
 def test_every_accepted_value_reads_back(server: Server, job: Any) -> None:
