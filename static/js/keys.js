@@ -10,7 +10,8 @@ const HELP = () => [
   ["c", gettext("clone the job")], [".", gettext("what can be done with this row")], ["Esc", gettext("select nothing, close")],
   ["g j", gettext("to the list of jobs")], ["g h", gettext("to the home page")], ["Ctrl K", gettext("go anywhere by name")],
   ["o l w e", gettext("a job's overview, logs, workers, events")], ["Ctrl Enter", gettext("submit the form")],
-  ["End", gettext("to the newest line of a log")], ["?", gettext("this list")],
+  ["n N", gettext("the next and the previous hit in a log")], ["f", gettext("follow a log, or stop")],
+  ["Home End", gettext("to the first and to the newest line of a log")], ["?", gettext("this list")],
 ];
 const TABS = { o: 'a[href$="{job}/"]', l: 'a[href$="/logs/"]', w: 'a[href$="/workers/"]', e: 'a[href$="/events/"]' };
 const PLACES = { j: "/jobs/", h: "/" };

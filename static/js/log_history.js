@@ -38,6 +38,8 @@ async function toggle(view, button) {
   if (!line.isConnected || line.nextElementSibling?.matches(".line-history")) return;
   line.after(place);
   button.setAttribute("aria-expanded", "true");
+  place.scrollTop = place.scrollHeight; // the newest of them
+  place.scrollIntoView({ block: "nearest", inline: "nearest" });
 }
 
 function row(state) {

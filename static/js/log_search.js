@@ -46,6 +46,7 @@ export class LogSearch {
       else this.run({ go: true });
     } else if (event.key === "Escape") {
       event.preventDefault();
+      event.stopPropagation(); // once empties the field, twice leaves it
       if (this.field.value) {
         this.field.value = "";
         this.run();
@@ -71,6 +72,7 @@ export class LogSearch {
     this.complete = true; // seqs are all there are
     this.done = false;
     this.at = null; // the hit that one stands on
+    this.note = ""; // how one came there
   }
 
   async run({ go = false } = {}) {
@@ -196,8 +198,8 @@ export class LogSearch {
     this.view.box.querySelector(".line.at")?.classList.remove("at");
     element.classList.add("at");
     this.view.center(element);
-    const note = seqOf(element) === seq ? how : gettext("an earlier state of this progress bar");
-    this.say(note);
+    this.note = seqOf(element) === seq ? how : gettext("an earlier state of this progress bar");
+    this.say();
     this.view.tell("hit", { seq, element });
   }
 
@@ -229,9 +231,9 @@ export class LogSearch {
     if (!this.state.q) this.says.textContent = "";
   }
 
-  say(note = "") {
+  say() {
     if (!this.state.q) return;
-    const { at, count, done, seqs } = this;
+    const { at, count, done, note, seqs } = this;
     const place = at === null || !this.complete ? -1 : seqs.indexOf(at);
     let words;
     if (done && !count) words = gettext("No line matches");

@@ -24,7 +24,7 @@ class LogPage {
     this.page = box.closest("[data-log-page]");
     this.form = this.page.querySelector("[data-log-form]");
     this.pill = this.page.querySelector("[data-log-pill]");
-    this.edge = this.page.querySelector("[data-log-edge]");
+    this.loaded = this.page.querySelector("[data-log-loaded]");
     this.earlier = this.page.querySelector("[data-log-earlier]");
     this.total = this.page.querySelector("[data-log-total]");
     const status = this.page.querySelector("[data-log-status]");
@@ -95,8 +95,9 @@ class LogPage {
     const words = said(ngettext("↓ {count} new line", "↓ {count} new lines", view.unseen), { count: whole(view.unseen) });
     this.pill.textContent = view.unseen ? words : gettext("↓ To the newest line");
     this.form.querySelector("[data-log-follow]").checked = view.following;
-    this.edge.hidden = view.atStart || !view.first;
-    this.edge.querySelector("span").textContent = said(gettext("From line {first} on; scroll up for earlier ones."), { first: whole(view.first) });
+    this.earlier.hidden = view.atStart || !view.first || view.box.scrollTop > 40;
+    const range = { first: whole(view.first), last: whole(view.last) };
+    this.loaded.textContent = view.first && !view.only ? said(gettext("Lines {first} to {last} are loaded, the others as you scroll."), range) : "";
     this.seen = Math.max(this.seen, view.newest);
     this.total.textContent = said(ngettext("{count} line", "{count} lines", this.seen), { count: whole(this.seen) });
   }
