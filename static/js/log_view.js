@@ -4,6 +4,7 @@ import { Run, boundary, fromOf, keyOf, lineElement, rawOf, seqOf, updatesOf, wri
 import { ask, follow } from "./socket.js";
 
 const PAGE = 1000;
+const LARGEST = 5000; // of one answer
 const NEAR = 60; // pixels from an edge
 const ROUNDS = 8; // pages that one gesture reads where each collapses into a line or two
 const AGAIN = 700; // ms between two questions for new matches
@@ -260,6 +261,7 @@ export class LogView {
       if (!answer) return;
       this.show(answer);
       this.noneBefore = true;
+      await this.fill();
     }
     this.box.scrollTop = 0;
     this.tell("window");
@@ -275,6 +277,7 @@ export class LogView {
     else if (this.detached) await this.newer();
     this.emptyAbove(answer);
     await this.fill();
+    this.tell("window");
     return true;
   }
 
@@ -290,6 +293,7 @@ export class LogView {
     if (!answer || !answer.lines.length) return null;
     this.following = false;
     this.show(answer);
+    await this.fill();
     return answer;
   }
 
@@ -334,7 +338,6 @@ export class LogView {
       if (answer) {
         const line = [...this.lines].find((one) => seqOf(one) >= near);
         if (line) this.center(line);
-        await this.fill();
         return;
       }
     }
@@ -383,8 +386,8 @@ export class LogView {
     } else if (!answer.lines.length) this.noneBefore = true;
   }
 
-  async newer() {
-    const answer = await this.once({ after: this.last, limit: PAGE });
+  async newer(limit = PAGE) {
+    const answer = await this.once({ after: this.last, limit });
     if (!answer) return;
     const anchor = this.lines[this.lines.length - 1];
     const known = (line) => this.ahead.some((one) => one.key === `${line.attempt}/${line.worker}` && line.seq <= one.to);
@@ -395,10 +398,7 @@ export class LogView {
       this.trimTop();
     });
     this.detached = this.only ? answer.done === false : answer.lines.length > 0 && this.last < this.newest;
-    if (this.detached) {
-      if (this.box.scrollHeight <= this.box.clientHeight) await this.newer();
-      return;
-    }
+    if (this.detached) return;
     this.ahead = [];
     this.newest = Math.max(this.newest, this.last);
     this.unseen = 0;
@@ -408,7 +408,9 @@ export class LogView {
 
   async fill() {
     // until there is something to scroll: pages of a progress bar become one line each
-    if (this.box.scrollHeight <= this.box.clientHeight) await this.older();
+    const isShort = () => this.box.scrollHeight <= this.box.clientHeight;
+    if (isShort()) await this.older();
+    for (let rounds = ROUNDS; rounds > 0 && this.detached && isShort(); rounds -= 1) await this.newer(LARGEST);
     if (this.following) this.scrollDown();
   }
 

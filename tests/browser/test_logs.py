@@ -193,6 +193,7 @@ def test_c5_search_counts_goes_round_and_shows_only_hits(visit: Any, long_job: s
     page.get_by_role("button", name="Show only the lines that match").or_(page.get_by_text("only hits")).first.click()
     page.wait_for_function(f"() => {LINES}.length === 5")
     assert all("needle" in text for text in texts(page))
+    expect(page.locator("[data-log-earlier]")).to_be_hidden()
     one.picture("logs-only-hits")
     page.reload()
     page.wait_for_function(f"() => {LINES}.length === 5")
@@ -403,7 +404,8 @@ def test_a_million_lines_and_a_bar_of_thousands_of_states(visit: Any, portal: An
     box(page).focus()
     page.keyboard.press("Home")
     expect(page.locator(".line").first).to_contain_text("first")
-    expect(page.locator(".line").nth(1)).to_contain_text("/5000")
+    expect(page.locator(".line").nth(1)).to_contain_text("5000/5000")
+    expect(page.locator(".line").nth(2)).to_contain_text("line 0")
     one.picture("logs-million")
 
 

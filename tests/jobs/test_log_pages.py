@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import AsyncIterator, Iterable
 from typing import Any
 
 import pytest
+from asgiref.sync import async_to_sync
 from django.test import Client
 from django.urls import reverse
 
@@ -30,6 +31,10 @@ def wrote(job: Job, texts: Iterable[str], *, attempt: int = 1, workers: int = 1,
     start = worker.log_number
     raw = [RawLine(start + place, 1_760_000_000.0 + place, text) for place, text in enumerate(texts, 1)]
     logs.store_lines(made, worker, raw)
+
+
+async def joined(pieces: AsyncIterator[bytes]) -> bytes:
+    return b"".join([piece async for piece in pieces])
 
 
 @pytest.fixture
@@ -91,7 +96,7 @@ def test_raw_is_plain_text_in_the_browser(job: Job) -> None:
     assert answer.headers["Content-Type"] == "text/plain; charset=utf-8"
     assert answer.headers["Content-Disposition"] == "inline"
     assert answer.headers["X-Content-Type-Options"] == "nosniff"
-    assert b"".join(answer) == b"\x1b[31mred\x1b[0m\n<b>\n"
+    assert async_to_sync(joined)(answer.streaming_content) == b"\x1b[31mred\x1b[0m\n<b>\n"
 
 
 def test_dave_finds_neither(job: Job, speech: Any) -> None:
