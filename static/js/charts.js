@@ -5,6 +5,7 @@ import { Figure } from "./figure.js";
 import { isHidden, startPins, takeLayout } from "./pins.js";
 import { plotly } from "./plotly.js";
 import { ask, follow } from "./socket.js";
+import { forgetTokens } from "./tokens.js";
 import { paintTools, startTools } from "./tools.js";
 import { whenThemeChanges } from "./toggle.js";
 import { change, startView, toggled, view, whenViewChanges } from "./view_state.js";
@@ -43,7 +44,10 @@ export function start() {
   if (place.querySelector("[data-charts-state]")) adopt(place);
   else load();
   whenViewChanges(viewChanged);
-  whenThemeChanges(() => figures.forEach(redraw));
+  whenThemeChanges(() => {
+    forgetTokens();
+    figures.forEach(redraw);
+  });
   document.addEventListener("keydown", (event) => {
     if (event.key === "Escape" && view.range && !event.defaultPrevented && !document.querySelector("dialog[open]")) change({ range: null, y: new Map() });
   });
@@ -178,7 +182,7 @@ function viewChanged(names) {
     for (const figure of figures.values()) if (figure.mounted) figure.preview();
     settling = setTimeout(() => figures.forEach((figure) => figure.reload()), SETTLE);
   }
-  if (any("x", "range", "allAttempts", "live") || (any("sm") && view.sm === null)) figures.forEach((figure) => figure.reload());
+  if (any("x", "range", "allAttempts") || (any("live") && view.live) || (any("sm") && view.sm === null)) figures.forEach((figure) => figure.reload());
   figures.forEach(redraw);
 }
 

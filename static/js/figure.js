@@ -9,6 +9,7 @@ import { CONFIG, plotly } from "./plotly.js";
 import { number } from "./row.js";
 import { Series } from "./series.js";
 import { PointsTable } from "./table.js";
+import { tokens } from "./tokens.js";
 import { change, toggled, view } from "./view_state.js";
 import { gettext, said } from "./words.js";
 
@@ -184,7 +185,7 @@ export class Figure {
 
   paint() {
     if (this.held) return;
-    const style = getComputedStyle(document.documentElement);
+    const style = tokens;
     this.revision = (this.revision || 0) + 1;
     const { key, axis, revision, logY } = this;
     axis.fit(this.series.values());

@@ -41,7 +41,7 @@ export class Crosshair {
   }
 
   point(event) {
-    if (!this.figure.drawn || event.buttons) return;
+    if (!this.figure.drawn || (event.buttons && event.pointerType === "mouse")) return; // a drag is a zoom
     const x = this.axes.xaxis.p2c(event.clientX - this.figure.plot.getBoundingClientRect().left - this.axes.xaxis._offset);
     if (Number.isFinite(x)) move({ x, from: this, y: event.clientY - this.figure.plot.getBoundingClientRect().top });
   }
