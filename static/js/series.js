@@ -53,7 +53,7 @@ export class Series {
     const isNewest = !at || this.step[at - 1] < step;
     if (!isNewest) {
       // late or repeated: where it belongs; for an equal step the later one wins
-      at = this.place(step);
+      at = this.indexOf(step);
       if (this.step[at] === step) {
         this.set(at, time, value);
         return;
@@ -121,7 +121,7 @@ export class Series {
     return this.value.reduce((sum, value) => sum + (Number.isFinite(value) ? 0 : 1), 0);
   }
 
-  place(step) {
+  indexOf(step) {
     let low = 0;
     let high = this.step.length;
     while (low < high) {
