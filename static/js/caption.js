@@ -34,6 +34,17 @@ function counted(lines, zoomed) {
   return said(ngettext("{count} point", "{count} points", there), { count: number(there) });
 }
 
+const inPoints = {
+  above: (count) => said(ngettext("{count} point above ▲", "{count} points above ▲", count), { count }),
+  below: (count) => said(ngettext("{count} point below ▼", "{count} points below ▼", count), { count }),
+  notPositive: (count) => said(ngettext("{count} point ≤ 0 has no place on a log axis", "{count} points ≤ 0 have no place on a log axis", count), { count }),
+};
+const inBuckets = {
+  above: (count) => said(ngettext("points above ▲ in {count} bucket", "points above ▲ in {count} buckets", count), { count }),
+  below: (count) => said(ngettext("points below ▼ in {count} bucket", "points below ▼ in {count} buckets", count), { count }),
+  notPositive: (count) => said(ngettext("points ≤ 0 in {count} bucket have no place on a log axis", "points ≤ 0 in {count} buckets have no place on a log axis", count), { count }),
+};
+
 export function badges(lines, { cut, notPositive, zoomed }) {
   // [{text, title, kind}]
   if (!lines.length) return [];
@@ -43,9 +54,10 @@ export function badges(lines, { cut, notPositive, zoomed }) {
   found.push({ text: counted(lines, zoomed), kind: "count", title: gettext("The line goes through the last point of each bucket, the band from its least to its largest. Zoom in for true points.") });
   const bad = lines.reduce((sum, { series }) => sum + series.badCount, 0);
   if (bad) found.push({ text: said(gettext("{count} not finite"), { count: number(bad) }), kind: "bad" });
-  if (cut && cut.above) found.push({ text: said(ngettext("{count} point above ▲", "{count} points above ▲", cut.above), { count: cut.above }), kind: "cut" });
-  if (cut && cut.below) found.push({ text: said(ngettext("{count} point below ▼", "{count} points below ▼", cut.below), { count: cut.below }), kind: "cut" });
-  if (notPositive) found.push({ text: said(ngettext("{count} point ≤ 0 has no place on a log axis", "{count} points ≤ 0 have no place on a log axis", notPositive), { count: notPositive }), kind: "cut" });
+  const places = lines.some(({ series }) => series.isBucketed) ? inBuckets : inPoints; // of a bucket only its extremes are known
+  if (cut && cut.above) found.push({ text: places.above(cut.above), kind: "cut" });
+  if (cut && cut.below) found.push({ text: places.below(cut.below), kind: "cut" });
+  if (notPositive) found.push({ text: places.notPositive(notPositive), kind: "cut" });
   const curve = lines.map(({ series }) => series.curve).find(Boolean);
   if (curve) found.push({ text: said(gettext("smoothed {weight}"), { weight: curve.weight }), kind: "smooth" });
   return found;

@@ -198,7 +198,7 @@ def test_nothing_is_hidden_nan_outliers_and_what_a_log_axis_cannot_show(metrics:
       .filter((one) => one.yaxis === 'y2').length"""
     assert page.evaluate(marks, "train/loss") >= 1
     spiked = card(page, "train/grad_norm").locator("figcaption")
-    expect(spiked).to_contain_text("1 point above ▲")
+    expect(spiked).to_contain_text("points above ▲ in 1 bucket")
     assert drawn(page, "train/grad_norm")["y"][1] < 10
     page.locator(".chart-tools summary", has_text="View").click()
     page.uncheck("[data-outliers]")
