@@ -17,7 +17,7 @@ from jobs.outlook import cluster_document
 from jobs.states import JobStatus
 
 SHOWN = 20  # of each list; the list of jobs has the rest
-LAST = 5  # shown where nothing waits, runs or has failed
+LAST = 5  # jobs that ended lately
 YESTERDAY = timedelta(days=1)
 
 
@@ -30,7 +30,12 @@ def home(request: HttpRequest) -> HttpResponse:
     going = mine.filter(status__in=(JobStatus.RUNNING, JobStatus.STARTING)).order_by("-started_at", "-created_at")
     # the first of each kind in one question, then all that their rows show in a second
     parts = [part.values_list("pk", flat=True)[:SHOWN] for part in (failed, queued, going)]
-    rows = [job_row(job) for job in Job.objects.rows(list(parts[0].union(*parts[1:], all=True)))]
+    ended = mine.filter(status__in=(JobStatus.SUCCEEDED, JobStatus.CANCELLED)).order_by("-finished_at")
+    kept = Job.objects.visible_to(user).filter(pins__user=user).order_by("-pins__created_at")
+    recent, pinned = (list(part.values_list("pk", flat=True)[:most]) for part, most in ((ended, LAST), (kept, SHOWN)))
+    current = list(parts[0].union(*parts[1:], all=True))
+    by_id = {job.pk: job_row(job) for job in Job.objects.rows(list({*current, *recent, *pinned}))}
+    rows = [by_id[pk] for pk in current if pk in by_id]
     has_failed = [row for row in rows if row["status"] == JobStatus.FAILED]
     waits = [row for row in rows if row["status"] == JobStatus.QUEUED]
     attention = [
@@ -39,15 +44,15 @@ def home(request: HttpRequest) -> HttpResponse:
     ]
     running = [row for row in rows if row["status"] in (JobStatus.RUNNING, JobStatus.STARTING)]
     running.sort(key=lambda row: (row["started_at"] or "", row["created_at"]), reverse=True)
-    recent = [] if rows else Job.objects.rows(list(mine.order_by("-created_at").values_list("pk", flat=True)[:LAST]))
     return render(
         request,
         "portal/home.html",
         {
             "attention": attention,
             "running": running,
-            "recent": [job_row(job) for job in recent],
-            "has_any": bool(rows or recent) or Job.objects.filter(owner=user).exists(),
+            "recent": [by_id[pk] for pk in recent if pk in by_id],
+            "pinned": [by_id[pk] for pk in pinned if pk in by_id],
+            "has_any": bool(rows or recent or pinned) or Job.objects.filter(owner=user).exists(),
             "clusters": [cluster_document(cluster) for cluster in Cluster.objects.order_by("name")],
         },
     )

@@ -16,6 +16,7 @@ from jobs.keeping import kept_until
 from jobs.logs import last_lines
 from jobs.outlook import why_waiting
 from jobs.preview import manifests_of, what_ran
+from jobs.quoting import fill_in
 from jobs.run_files import list_files
 from jobs.scope import person, visible_job
 from jobs.states import JobStatus
@@ -70,6 +71,7 @@ def detail_page(
         label_errors=lambda _job: label_errors or {},
         label_values=lambda _job: label_values or {},
         tags_text=lambda job: ", ".join(job.tags),
+        command=lambda job: fill_in(job.parsed.command, job.parsed.parameters),
         lines=lambda job: last_lines(job.pk, count=20),
         wait=lambda job: why_waiting(job) if job.status == JobStatus.QUEUED else None,
     )

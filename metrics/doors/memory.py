@@ -6,7 +6,6 @@ is only believed when it comes for the third time; what it said before is given 
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -15,7 +14,6 @@ from metrics.doors.reading import LAST_STEP, Reading
 
 BELIEVED_AFTER = 3  # times
 MOST_CANDIDATES = 500  # names that wait to be believed; of more the oldest are forgotten
-PROGRESS_EVERY = 2.0  # seconds between two reports of progress, by the clock of the lines
 
 
 class Point(NamedTuple):
@@ -49,7 +47,6 @@ class Memory:
     _total: int = 0  # of the longest round: shorter ones are bars inside it
     _place: int = -1
     _rounds: int = 0
-    _progress_at: float = -math.inf
 
     def take(self, number: int, time: float, reading: Reading, gathered: Gathered) -> None:
         """Add what a line says to `gathered`, as far as it is believed."""
@@ -57,7 +54,7 @@ class Memory:
             return
         said_step = self._follow(reading)
         if said_step or reading.total:
-            self._note_progress(time, reading, gathered)
+            self._note_progress(reading, gathered)
         if not reading.metrics:
             return
         step = self.step if self.step is not None else self._without_step(number, reading)
@@ -121,10 +118,7 @@ class Memory:
         self._plain = reading.step
         self.step = min(self._offset + reading.step, LAST_STEP)
 
-    def _note_progress(self, time: float, reading: Reading, gathered: Gathered) -> None:
-        if gathered.progress is None and time - self._progress_at < PROGRESS_EVERY:
-            return
-        self._progress_at = time
+    def _note_progress(self, reading: Reading, gathered: Gathered) -> None:
         total = reading.total
         if reading.fraction is not None and reading.epoch is None and self._rounds == 0:
             total = reading.fraction[1]  # where rounds repeat, one of them is not the whole

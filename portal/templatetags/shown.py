@@ -74,7 +74,9 @@ def short(value: Any) -> str:
     """A value of a metric in at most four figures; NaN and infinity stay what they are."""
     if not isinstance(value, int | float) or isinstance(value, bool):
         return str(value)
-    return f"{value:,}" if isinstance(value, int) or (value.is_integer() and abs(value) < 1e6) else f"{value:.4g}"
+    if isinstance(value, float) and value.is_integer() and abs(value) < 1e6:
+        value = int(value)
+    return f"{value:,}" if isinstance(value, int) else f"{value:.4g}"
 
 
 @register.filter

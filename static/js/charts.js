@@ -230,8 +230,10 @@ function take(type, data) {
     else {
       figure.add(one);
       const host = hosts.get(one.key);
-      if (host !== figure) host.add(one);
+      if (host && host !== figure) host.add(one);
     }
+    const newest = type === "snapshot" ? one.last.value : one.value.at(-1);
+    document.dispatchEvent(new CustomEvent("latest", { detail: { key: one.key, value: newest } }));
   }
   // after too long, or after a seal: what was missed comes from the store
   if (type === "snapshot") figures.forEach((figure) => view.live && !view.range && figure.reload());

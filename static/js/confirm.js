@@ -3,6 +3,8 @@ export function startConfirm() {
   const dialog = document.getElementById("confirm");
   if (!dialog) return;
   const reason = dialog.querySelector("[data-confirm-reason]");
+  const yes = dialog.querySelector("[data-confirm-yes]");
+  const usual = yes.textContent;
   let agreed = null;
   document.addEventListener("submit", (event) => {
     const form = event.target.closest("form[data-confirm]");
@@ -10,6 +12,7 @@ export function startConfirm() {
     event.preventDefault();
     const { submitter } = event;
     dialog.querySelector("[data-confirm-question]").textContent = form.dataset.confirm;
+    yes.textContent = form.dataset.confirmWord ?? usual;
     dialog.returnValue = "no";
     reason.hidden = !("asksReason" in form.dataset);
     reason.querySelector("input").value = "";

@@ -13,7 +13,7 @@ export function startCopy() {
       toast(said(gettext("It could not be copied: {why}"), { why: error.message }));
       return;
     }
-    toast(button.dataset.copy === undefined ? gettext("Address copied: who may see this job sees the same view") : gettext("Copied"));
+    toast(button.dataset.copy === undefined ? gettext("Address copied. It shows this same view to everyone who may see this job.") : gettext("Copied"));
     button.classList.add("done");
     setTimeout(() => button.classList.remove("done"), 1500);
   });

@@ -29,6 +29,10 @@ export function start() {
     countDown(page);
     stretch(page);
   }, 1000);
+  document.addEventListener("latest", ({ detail }) => {
+    const place = page.querySelector(`[data-headline="${CSS.escape(detail.key)}"]`);
+    if (place) place.textContent = number(detail.value);
+  });
   document.addEventListener("progress", (event) => known.id && show(page, { ...known, progress: event.detail }));
   clearDraftOfThisJob();
 }

@@ -99,9 +99,19 @@ class Container:
             spec["name"] == self.spec["name"] for spec in self.job["spec"]["template"]["spec"].get("initContainers", ())
         ):
             environment["PYTHONPATH"] = self.release["sdk_path"]  # in place of the helper image's
+        else:
+            _keep_installs_apart(environment)
         environment |= self.release["devices"].get(self.pod.worker, {})
         environment[POD_MARK] = str(self.pod.path)
         return environment
+
+
+def _keep_installs_apart(environment: dict[str, str]) -> None:
+    """`pip install` in a job goes to the job's own folder: the Python it uses is the portal's, and everybody's."""
+    own = f"{environment['HOME']}/.packages"
+    environment.setdefault("PIP_TARGET", own)
+    environment["PYTHONPATH"] = ":".join(filter(None, (environment.get("PYTHONPATH"), own)))
+    environment["PATH"] = f"{own}/bin:{environment['PATH']}"
 
 
 POD_MARK = "TRAINHALL_LOCAL_POD"  # by it the processes of a killed runner are found again
