@@ -36,8 +36,10 @@ def write(job: Job, **fields: Any) -> bool:
     return True
 
 
-def move(job: Job, new: str, *, code: str = "", reason: str = "", actor: str = "", **fields: Any) -> bool:
-    """Move a job to a new status, once.
+def move(
+    job: Job, new: str, *, code: str = "", reason: str = "", shown: str = "", actor: str = "", **fields: Any
+) -> bool:
+    """Move a job to a new status, once. `shown`: what the job says of it, where that is plainer than the event's reason.
 
     Return False if another process moved it first: the caller's picture of the job is stale, and it should look again
     rather than insist.
@@ -45,7 +47,7 @@ def move(job: Job, new: str, *, code: str = "", reason: str = "", actor: str = "
     old = job.status
     check_move(old, new)
     with transaction.atomic():
-        if not write(job, status=new, reason_code=code, reason=reason, **fields):
+        if not write(job, status=new, reason_code=code, reason=shown or reason, **fields):
             return False
         record(job, old=old, new=new, code=code, reason=reason, actor=actor)
         if new in FINAL:
@@ -247,12 +249,32 @@ def _move_on(job: Job, attempt: Attempt, status: JobStatus | None, code: Reason,
     if code in NOT_CHARGED or attempt.exit_code == CHECKPOINTED_EXIT:
         return _queue_again(job, code, f"Attempt {attempt.number}: {text}{_not_charged(job)}")
     verdict = retries.judge(job, attempt, code)
+    # the job tells the cause that was found; the cluster's own words stay with the attempt and the event
+    told = attempt.cause.get("text") or text
     if verdict.again:
         failures = job.charged_failures + 1
         at = now + retries.backoff(failures)
-        again = f"Attempt {attempt.number} of at most {retries.at_most(job)}: {text} Tries again at {at:%H:%M:%S} UTC."
-        return _queue_again(job, Reason.RETRIED, again, charged_failures=failures, not_before=at)
-    return move(job, JobStatus.FAILED, code=code, reason=f"{text} {verdict.because}".strip(), **over)
+        first, then = (
+            f"Attempt {attempt.number} of at most {retries.at_most(job)}:",
+            f"Tries again at {at:%H:%M:%S} UTC.",
+        )
+        return _queue_again(
+            job,
+            Reason.RETRIED,
+            f"{first} {text} {then}",
+            shown=f"{first} {told} {then}",
+            charged_failures=failures,
+            not_before=at,
+        )
+    because = verdict.because.replace(f": {told.rstrip('.')}.", ".")  # not the same words twice
+    return move(
+        job,
+        JobStatus.FAILED,
+        code=code,
+        reason=f"{text} {verdict.because}".strip(),
+        shown=f"{told} {because}".strip(),
+        **over,
+    )
 
 
 def _not_charged(job: Job) -> str:

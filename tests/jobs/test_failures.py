@@ -12,7 +12,7 @@ from jobs.cluster.observed import Observed
 from jobs.cluster.port import RawLine
 from jobs.documents import job_document
 from jobs.logs import store_lines
-from jobs.models import Attempt, Job, Worker
+from jobs.models import Attempt, Job, JobEvent, Worker
 from jobs.states import JobStatus, Reason
 from tests.factories import make_attempt, make_job
 
@@ -48,6 +48,20 @@ def test_the_cause_is_there_when_the_end_is(vision: Any, alice: Any, local_row: 
     assert (shown["status"], shown["cause"]["kind"], shown["cause"]["owner"]) == ("failed", "module_missing", "you")
     assert shown["cause"]["evidence"]["seq"] == 2
     assert shown["attempts"][0]["cause"] == shown["cause"]
+
+
+def test_the_job_tells_the_cause_and_the_attempt_and_the_event_keep_the_words_of_the_cluster(
+    vision: Any, alice: Any, local_row: Any
+) -> None:
+    attempt = running(alice, vision)
+    write(attempt, "Traceback (most recent call last):", "ModuleNotFoundError: No module named 'cv2'")
+    reconcile.settle(attempt, failed())
+    shown = document(attempt.job_id)
+    assert shown["reason"] == {"code": "NonZeroExit", "text": "The Python module cv2 is not there."}
+    assert shown["attempts"][0]["reason"]["text"] == "worker-0 ended with exit code 1."
+    assert (
+        JobEvent.objects.filter(job_id=attempt.job_id, new="failed").get().reason == "worker-0 ended with exit code 1."
+    )
 
 
 def test_hostile_words_can_be_stored_and_stay_words(vision: Any, alice: Any, local_row: Any) -> None:
