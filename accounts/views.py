@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from typing import cast
 
 from django.contrib import messages
@@ -24,6 +25,7 @@ from accounts.own_paths import HOME, own_path
 
 TWELVE_HOURS = 12 * 3600
 UNTIL_THE_BROWSER_CLOSES = 0
+LAST_PAGE = "token_page"  # in the session: from which page the last token was made
 
 
 @login_not_required
@@ -114,13 +116,20 @@ def my_tokens(request: HttpRequest) -> HttpResponse:
     form, text, status = TokenForm(), "", 200
     if request.method == "POST":
         form, status = TokenForm(request.POST), 400
+        page = request.POST.get("page", "")[:40]
+        if page and page == request.session.get(LAST_PAGE):
+            # the answer to a POST was loaded again: one press of the button is one token
+            messages.info(request, _("That token is made already; its characters were shown once."))
+            return redirect("accounts:tokens")
         if form.is_valid():
             _token, text = tokens.issue(person, **form.cleaned_data, request=request)
+            request.session[LAST_PAGE] = page
             form, status = TokenForm(), 201
     context = {
         "tokens": tokens.living(person),
         "revoked": tokens.just_revoked(person),
         "form": form,
+        "page": uuid.uuid4(),
         "new_token": text,
     }
     return render(request, "accounts/tokens.html", context, status=status)

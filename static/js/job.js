@@ -14,6 +14,7 @@ const NEWS = {
   failed: gettext("{name} failed"),
   cancelled: gettext("{name} was cancelled"),
 };
+const MOST_NUMBERS = 8; // of the card of facts
 const FINAL = ["succeeded", "failed", "cancelled"];
 let known = null;
 let askedFor = 0;
@@ -32,9 +33,25 @@ export function start() {
   document.addEventListener("latest", ({ detail }) => {
     const place = page.querySelector(`[data-headline="${CSS.escape(detail.key)}"]`);
     if (place) place.textContent = number(detail.value);
+    else addHeadline(page, detail);
   });
   document.addEventListener("progress", (event) => known.id && show(page, { ...known, progress: event.detail }));
   clearDraftOfThisJob();
+}
+
+function addHeadline(page, { key, value }) {
+  const facts = page.querySelector('[data-refresh="glance"] dl');
+  const shown = facts ? [...facts.querySelectorAll("[data-headline]")] : [];
+  if (!facts || shown.length >= MOST_NUMBERS) return;
+  const name = document.createElement("dt");
+  const place = document.createElement("dd");
+  name.className = "wrap";
+  name.textContent = key;
+  place.className = "mono";
+  place.dataset.headline = key;
+  place.textContent = number(value);
+  if (shown.length) shown.at(-1).after(name, place);
+  else facts.prepend(name, place);
 }
 
 function take(page, type, data) {

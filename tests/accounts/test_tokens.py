@@ -69,3 +69,14 @@ def test_the_row_goes_after_a_while(alice: User, token: tuple[ApiToken, str]) ->
     ApiToken.objects.update(revoked_at=timezone.now() - timedelta(hours=2))
     clear_expired()
     assert not ApiToken.objects.exists()
+
+
+def test_loading_the_answer_again_makes_no_second_token(client: Client, alice: User) -> None:
+    client.force_login(alice)
+    page = client.get("/me/tokens/").context["page"]
+    wanted = {"name": "ci", "scope": "read", "days": 30, "page": page}
+    assert client.post("/me/tokens/", wanted).status_code == 201
+    again = client.post("/me/tokens/", wanted, follow=True)
+    assert "made already" in again.content.decode()
+    assert tokens.living(alice).count() == 1
+    assert client.post("/me/tokens/", wanted | {"page": again.context["page"]}).status_code == 201
