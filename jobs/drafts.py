@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import uuid
+from datetime import timedelta
 from typing import Any
 
 from django.db import transaction
@@ -13,17 +14,18 @@ from django.utils.translation import gettext as _
 from rest_framework.request import Request
 
 from accounts import audit
-from accounts.models import User
+from accounts.models import AuditEvent, User
 from jobs import forms
 from jobs.documents import iso
 from jobs.exceptions import SpecError
 from jobs.form_fields import Fields
-from jobs.models import Draft
+from jobs.models import Draft, Job
 from jobs.reading import read_document
 
 MAX_DRAFTS = 30  # of one person; the oldest makes room
 MAX_BYTES = forms.MAX_SCRIPT + 2 * 2**20
 MAX_ROWS = 500
+REMEMBERED = timedelta(days=30)  # of what a draft became: who goes back to its address is led on
 
 
 def drafts_of(user: User) -> list[Draft]:
@@ -57,19 +59,32 @@ def save(draft: Draft, values: Any) -> Draft:
     return draft
 
 
-def remove(draft: Draft, *, user: User, request: HttpRequest | Request) -> None:
+def remove(draft: Draft, *, user: User, request: HttpRequest | Request, job: Job | None = None) -> None:
     with transaction.atomic():
-        audit.record(user, "draft.delete", target=str(draft.pk), request=request)
+        after = {"job": job.pk} if job else None
+        audit.record(user, "draft.delete", target=str(draft.pk), after=after, request=request)
         draft.delete()
 
 
-def remove_sent(user: User, draft_id: str, *, request: HttpRequest | Request) -> None:
+def job_of(user: User, draft_id: str) -> Job | None:
+    """What a draft became, told by the row that was written when it went."""
+    try:
+        target = str(uuid.UUID(draft_id))
+    except ValueError:
+        return None
+    # by time first: the audit log is long, and found by its times only
+    gone = AuditEvent.objects.filter(at__gte=timezone.now() - REMEMBERED, action="draft.delete", target=target)
+    row = gone.filter(actor_subject=user.subject, actor=user.username).first()
+    return Job.objects.visible_to(user).filter(pk=row.after["job"]).first() if row and row.after else None
+
+
+def remove_sent(user: User, draft_id: str, *, job: Job, request: HttpRequest | Request) -> None:
     """The draft of a form that became a job."""
     try:
         draft = draft_of(user, draft_id)
     except Http404:
         return
-    remove(draft, user=user, request=request)
+    remove(draft, user=user, request=request, job=job)
 
 
 def fields_of_draft(draft: Draft) -> Fields:

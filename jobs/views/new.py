@@ -30,7 +30,8 @@ def job_new(request: HttpRequest) -> HttpResponse:
     user = person(request)
     namespaces = list(namespaces_for(user, Verb.SUBMIT))
     if request.method != "POST":
-        return _page(request, user, namespaces, _fields_at_first(request, user, namespaces), {})
+        became = _became(request, user)
+        return _page(request, user, namespaces, _fields_at_first(request, user, namespaces, became), {}, became)
     values = forms.typed(request.POST)
     job, errors = _submit(request, user, values)
     if request.headers.get("Accept") == WANTS_JSON and job is not None:
@@ -66,7 +67,7 @@ def _submit(request: HttpRequest, user: User, values: Fields) -> tuple[Job | Non
             errors["yaml"] = errors.pop("form")
         return None, errors
     if values["draft"]:
-        drafts.remove_sent(user, values["draft"], request=request)
+        drafts.remove_sent(user, values["draft"], job=done.job, request=request)
     return done.job, {}
 
 
@@ -76,12 +77,18 @@ def parent_in(user: User, values: Fields) -> Job | None:
     return Job.objects.visible_to(user).filter(pk=text).first() if text else None
 
 
-def _fields_at_first(request: HttpRequest, user: User, namespaces: list[Namespace]) -> Fields:
-    if wanted := request.GET.get("draft"):
+def _became(request: HttpRequest, user: User) -> Job | None:
+    """The job that the draft in the address has become: who comes back to it is led there, not to a form half filled."""
+    wanted = request.GET.get("draft", "")
+    return drafts.job_of(user, wanted) if wanted else None
+
+
+def _fields_at_first(request: HttpRequest, user: User, namespaces: list[Namespace], became: Job | None) -> Fields:
+    if (wanted := request.GET.get("draft")) and not became:
         try:
             return drafts.fields_of_draft(drafts.draft_of(user, wanted))
         except Http404:
-            messages.info(request, _("That draft is gone: its job was made, or it was removed."))
+            messages.info(request, _("That draft is gone: it was removed."))
     if wanted := request.GET.get("from"):
         return with_tries(clones.fields_to_clone(visible_job(request, wanted)), request.GET)
     first = next((n.slug for n in namespaces if n.kind == "project"), namespaces[0].slug if namespaces else "")
@@ -89,7 +96,12 @@ def _fields_at_first(request: HttpRequest, user: User, namespaces: list[Namespac
 
 
 def _page(
-    request: HttpRequest, user: User, namespaces: list[Namespace], values: Fields, errors: dict[str, list[str]]
+    request: HttpRequest,
+    user: User,
+    namespaces: list[Namespace],
+    values: Fields,
+    errors: dict[str, list[str]],
+    became: Job | None = None,
 ) -> HttpResponse:
     parent = parent_in(user, values)
     runtimes = list(Runtime.objects.filter(is_active=True))
@@ -100,6 +112,7 @@ def _page(
             "form": values,
             "errors": errors,
             "parent": parent,
+            "became": became,
             "commit": _commit_choice(parent),
             "drafts": drafts.drafts_of(user),
             "extra": list(extra_of(values)),

@@ -14,7 +14,7 @@ export function wasSignedOut(answer) {
 
 export function startSending(form, draft) {
   const button = form.querySelector("[type=submit]");
-  let madeOne = false;
+  let made = ""; // the address of the job that this page has made
 
   form.addEventListener("submit", async (event) => {
     if (event.submitter?.hasAttribute("formaction")) return;
@@ -25,7 +25,7 @@ export function startSending(form, draft) {
     const done = await send(form);
     if (done) {
       draft.stop();
-      madeOne = true;
+      made = done;
       location.assign(done);
       return;
     }
@@ -42,10 +42,12 @@ export function startSending(form, draft) {
     again();
     draft.goOn();
     form.elements.draft.value = "";
+    if (made) tell(gettext("This form has made a job. Sent again unchanged it is the same job, changed it is another one."), "", made);
   });
   form.addEventListener("input", () => {
-    if (!madeOne) return;
-    madeOne = false;
+    if (!made) return;
+    made = "";
+    clearSummary();
     form.elements.idempotency_key.value = newKey();
   });
 }
@@ -89,9 +91,9 @@ function adopt(form, text) {
   adoptErrors(form, page);
 }
 
-function tell(words, signIn = "") {
+function tell(words, signIn = "", made = "") {
   const note = document.createElement("section");
-  note.className = "panel failed summary";
+  note.className = made ? "panel queued summary" : "panel failed summary";
   note.tabIndex = -1;
   note.setAttribute("role", "alert");
   note.dataset.summary = "";
@@ -100,6 +102,7 @@ function tell(words, signIn = "") {
     const link = Object.assign(document.createElement("a"), { href: "/login/", target: "_blank", className: "btn", textContent: gettext("Sign in") });
     note.append(link);
   }
+  if (made) note.append(Object.assign(document.createElement("a"), { href: made, className: "btn", textContent: gettext("Open it") }));
   document.querySelector("[data-summary-place]").replaceChildren(note);
   note.focus();
 }

@@ -96,7 +96,12 @@ def test_it_goes_when_its_job_is_made_and_does_not_come_back(world: None) -> Non
     assert Draft.objects.count() == 0 and Job.objects.count() == 1
     late = put(alice, f"/api/v1/drafts/{draft}/", TYPED)
     assert late.status_code == 404 and Draft.objects.count() == 0
-    assert "That draft is gone" in alice.get(f"/jobs/new/?draft={draft}").content.decode()
+    back = alice.get(f"/jobs/new/?draft={draft}")
+    job, page = Job.objects.get(), back.content.decode()
+    assert f"/jobs/{job.pk}/" in page and f"?from={job.pk}" in page and "That draft is gone" not in page
+    assert (back.context["form"]["command"], back.context["form"]["draft"]) == ("", "")
+    assert alice.post("/jobs/new/", sent).headers["Location"] == f"/jobs/{job.pk}/" and Job.objects.count() == 1
+    assert job.pk not in client_of("dave").get(f"/jobs/new/?draft={draft}").content.decode()
     assert list(AuditEvent.objects.filter(action__startswith="draft").values_list("action", flat=True)) in (
         ["draft.create", "draft.delete"],
         ["draft.delete", "draft.create"],
