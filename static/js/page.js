@@ -13,6 +13,11 @@ startCopy();
 startKeys();
 startVanishing();
 
+// on a phone rows of links scroll: the one that is shown now is brought into sight
+for (const current of document.querySelectorAll(".tabs [aria-current], .rail [aria-current]")) {
+  current.scrollIntoView({ block: "nearest", inline: "center" });
+}
+
 const kind = document.body.dataset.page;
 if (document.querySelector("[data-job-list]")) import("./list.js").then((list) => list.start());
 if (document.querySelector("[data-job]")) import("./job.js").then((job) => job.start());
