@@ -14,7 +14,7 @@ from typing import Any
 
 from jobs.causes import endings, hints, program
 from jobs.causes.catalogue import KINDS
-from jobs.causes.scene import Finding, Line, Scene, WorkerEnd, clean
+from jobs.causes.scene import Finding, Line, Scene, WorkerEnd, at_home, clean
 from jobs.causes.words import Owner
 from jobs.states import Reason
 
@@ -60,7 +60,7 @@ class Cause:
                 "seq": line.seq,
                 "worker": self.worker,
                 "attempt": self.attempt,
-                "text": line.text[:EXCERPT],
+                "text": at_home(line.text)[:EXCERPT],
                 "shows_it": self.shows_it,
             }
             if line
@@ -153,7 +153,7 @@ def _cause(
         kind=kind,
         owner=KINDS[kind].owner,
         code=str(scene.code),
-        values={name: clean(value) for name, value in values.items() if value},
+        values={name: at_home(clean(value)) for name, value in values.items() if value},
         worker=worker.name if worker else "",
         attempt=scene.attempt,
         line=finding.line if finding.line and finding.line.seq else None,
@@ -170,7 +170,7 @@ def _other(worker: WorkerEnd, finding: Finding) -> dict[str, Any]:
         "worker": worker.name,
         "kind": finding.kind,
         "seq": line.seq if line else 0,
-        "line": line.text[:EXCERPT] if line else "",
+        "line": at_home(line.text)[:EXCERPT] if line else "",
         "exit_code": worker.exit_code,
         "signal": endings.signal_name(worker.signal) if worker.signal else "",
     }

@@ -84,7 +84,8 @@ def told(stored: dict[str, Any]) -> dict[str, Any] | None:
     return {
         **{name: stored[name] for name in ("kind", "code", "evidence", "others", "more_others", "worker")},
         "changes": [
-            {"field": field, "label": _label(field), "value": value} for field, value in stored["changes"].items()
+            {"field": field, "label": _label(field), "value": value, "shown": values.get(SHOWN.get(field, ""), value)}
+            for field, value in stored["changes"].items()
         ],
         "owner": owner.value,
         "owner_text": gettext(OWNERS[owner]),
@@ -98,6 +99,7 @@ def told(stored: dict[str, Any]) -> dict[str, Any] | None:
     }
 
 
+SHOWN = {"memory": "more_memory", "shm": "more_shm", "time_limit": "more_time"}  # as the steps spell the same value
 FIELDS = {
     "memory": gettext_lazy("memory"),
     "shm": gettext_lazy("shared memory"),

@@ -43,9 +43,6 @@ FROM_EXIT = frozenset(
         "unknown",
     }
 )
-_SHELL_SAYS = re.compile(
-    r"^(?:Terminated|Killed|Segmentation fault|Aborted|Bus error|Illegal instruction)(?: \(core dumped\))?\s*$"
-)
 _START = re.compile(
     r'(?:exec: )?"?(?P<command>[^\s":]{1,200})"?: (?:executable file not found|not found|no such file)', re.IGNORECASE
 )
@@ -66,9 +63,8 @@ def reported(scene: Scene) -> WorkerEnd | None:
 
 
 def last_line(worker: WorkerEnd | None) -> Line | None:
-    """The last that the program wrote, not the shell's own word about its end."""
-    lines = [line for line in worker.lines if not _SHELL_SAYS.match(line.text)] if worker else []
-    return lines[-1] if lines else None
+    """The last one of its log, whoever wrote it: it has to be the one that the log shows last."""
+    return worker.lines[-1] if worker and worker.lines else None
 
 
 def by_exit(worker: WorkerEnd, scene: Scene) -> Finding:

@@ -17,6 +17,17 @@ _UNSEEN = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\ud800-\udfff]")
 _WHOSE = re.compile(r"^\s*(?:\[(?:rank|default)(?P<rank>\d+)\]:?\s?|\(\w+ pid=\d+(?:, ip=[\d.]+)?\)\s?)")
 
 
+# where the local cluster keeps a pod's volumes; a program of it prints such a path where a container has /workspace/main.py
+_OF_POD = r"/[^\s'\"`:,()]*/pods/[\w.-]+/volumes"
+_WORKSPACE = re.compile(rf"(?<![\w./-])(?:{_OF_POD})?/workspace/(?=[^\s/])")
+_VOLUME = re.compile(rf"(?<![\w./-]){_OF_POD}(?=/[\w.-]+)")
+
+
+def at_home(text: str) -> str:
+    """Paths as whoever wrote the job knows them: a file of its code by its name, no folder of the machine."""
+    return _VOLUME.sub("", _WORKSPACE.sub("", text))
+
+
 def clean(text: str) -> str:
     """A line without colours and what cannot be shown."""
     return _UNSEEN.sub("", _ESCAPES.sub("", text[:LONGEST]))

@@ -140,3 +140,31 @@ def test_no_pattern_chokes_on_a_hostile_line(character: str) -> None:
     began = time.process_time()
     explain(Scene(code=Reason.NON_ZERO_EXIT, workers=(WorkerEnd("worker-0", exit_code=1, lines=lines),)))
     assert time.process_time() - began < 10
+
+
+PLACES = {
+    "/var/lib/trainhall/cluster/alice/j-8a90-1/pods/worker-0/volumes/workspace/src/main.py": "src/main.py",
+    "/workspace/main.py": "main.py",
+    "/home/me/workspace/main.py": "/home/me/workspace/main.py",
+    "/mnt/volumes/workspace/main.py": "/mnt/volumes/workspace/main.py",
+    "/data/pods/worker-0/volumes/tmp/x.bin": "/tmp/x.bin",
+}
+
+
+@pytest.mark.parametrize("path", PLACES)
+def test_a_path_is_told_as_whoever_wrote_the_job_knows_it(path: str) -> None:
+    line = f"python: can't open file '{path}': [Errno 2] No such file or directory"
+    worker = WorkerEnd("worker-0", exit_code=2, finished_at=1.0, lines=(Line(1, line),))
+    cause = explain(Scene(code=Reason.NON_ZERO_EXIT, workers=(worker,)))
+    assert cause is not None
+    stored = cause.as_dict()
+    assert stored["text"] == f"The script {PLACES[path]} is not there."
+    assert f"'{PLACES[path]}'" in stored["evidence"]["text"]
+
+
+@pytest.mark.parametrize("number", [9, 11, 15])
+def test_the_last_line_is_the_last_one_of_the_log_also_where_the_shell_wrote_it(number: int) -> None:
+    worker = WorkerEnd("worker-0", exit_code=128 + number, signal=number, lines=(Line(1, "hello"), Line(2, "Killed")))
+    cause = explain(Scene(code=Reason.KILLED_BY_SIGNAL, workers=(worker,)))
+    assert cause is not None
+    assert (cause.line, cause.shows_it) == (Line(2, "Killed"), False)

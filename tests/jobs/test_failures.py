@@ -130,3 +130,14 @@ def test_why_tells_members_and_hides_from_strangers(
     assert (answer["cause"]["kind"], answer["cause"]["evidence"]["text"]) == ("nonzero_exit", "bye")
     client.force_login(dave)
     assert client.get(address).status_code == 404
+
+
+def test_a_change_is_spelled_on_its_button_as_in_the_step(vision: Any, alice: Any, local_row: Any) -> None:
+    attempt = running(alice, vision)
+    Job.objects.filter(pk=attempt.job_id).update(spec={**attempt.job.spec, "time_limit": 60})
+    attempt.job.refresh_from_db()
+    write(attempt, "bye", exit_code=143)
+    reconcile.settle(attempt, failed(143, Reason.TIME_LIMIT))
+    cause = document(attempt.job_id)["cause"]
+    assert cause["changes"] == [{"field": "time_limit", "label": "time limit", "value": "120s", "shown": "2 min"}]
+    assert "for example 2 min" in cause["steps"][0]
