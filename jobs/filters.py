@@ -65,6 +65,26 @@ def read_filter(query: QueryDict, *, me: str = "") -> JobFilter:
     )
 
 
+def read_leniently(query: QueryDict, *, me: str = "") -> tuple[JobFilter, QueryDict, list[str]]:
+    """What of it can be read, the query that says just that, and in words what cannot: a page still shows its rows."""
+    readable, problems = query.copy(), []
+    for name in PARAMETERS:
+        values = [word for value in query.getlist(name) for word in (value.split(",") if name == "status" else [value])]
+        good = []
+        for value in dict.fromkeys(value for value in values if value):
+            alone = QueryDict(mutable=True)
+            alone[name] = value
+            try:
+                read_filter(alone, me=me)
+            except SpecError as problem:
+                problems.append(problem.message)
+            else:
+                good.append(value)
+        if len(good) < len([value for value in values if value]):
+            readable.setlist(name, good) if good else readable.pop(name, None)
+    return read_filter(readable, me=me), readable, problems
+
+
 def only_filter(query: QueryDict, *, me: str = "") -> QueryDict:
     """Of a page's query string what says which jobs, without how they are shown: the topic of its live changes."""
     kept = QueryDict(mutable=True)
@@ -88,7 +108,9 @@ def _moment(name: str, text: str, *, whole_day: bool = False) -> datetime | None
     try:
         moment = parse_datetime(text) or timezone.now() - timedelta(seconds=parse_duration(text))
     except (ValueError, OverflowError) as error:
-        words = _("must be a moment such as 2026-11-30T12:00:00Z or a length of time such as 7d")
+        words = _("must be a moment such as 2026-11-30T12:00:00Z or a length of time such as 7d, not %(word)r") % {
+            "word": text[:40]
+        }
         raise SpecError(f"{name}: {words}", fields={name: [words]}) from error
     if whole_day and len(text) == len("2026-11-30") and "-" in text:
         moment += timedelta(days=1)

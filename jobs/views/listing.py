@@ -19,8 +19,7 @@ from accounts.roles import Verb
 from jobs import columns, saved
 from jobs.columns import Look
 from jobs.documents import job_row
-from jobs.exceptions import SpecError
-from jobs.filters import ME, JobFilter, only_filter, read_filter
+from jobs.filters import ME, JobFilter, only_filter, read_leniently
 from jobs.models import STATUS_LABELS, Cluster, Job, PriorityClass
 from jobs.row_template import row_template
 from jobs.scope import person
@@ -40,12 +39,10 @@ def job_list(request: HttpRequest) -> HttpResponse:
     user = person(request)
     query = request.GET.copy()
     query.pop("page", None)
-    error = ""
-    try:
-        wanted = read_filter(query, me=user.username)
-    except SpecError as problem:
-        wanted, error = JobFilter(), problem.message
-        query = QueryDict(mutable=True)
+    typed = query.copy()
+    wanted, query, errors = read_leniently(query, me=user.username)
+    namespaces, priorities = list(namespaces_for(user)), list(PriorityClass.objects.values_list("name", flat=True))
+    errors += _unknown(typed, wanted, {namespace.slug for namespace in namespaces}, priorities)
     look = columns.read_look(query)
     seen = Job.objects.visible_to(user)
     found = seen.matching(**wanted.as_arguments()).in_order(look.sort)
@@ -70,10 +67,13 @@ def job_list(request: HttpRequest) -> HttpResponse:
             "sparklines": _sparklines(look),
             "heads": _heads(query, look),
             "sort_label": columns.SORTS[look.sort],
-            "error": error,
-            "has_any": bool(rows) or any(counts.values()) or seen.exists(),
+            "errors": errors,
+            "has_any": bool(rows or asked.urlencode() or errors) or any(counts.values()) or seen.exists(),
             "close": [] if rows or not wanted.q else _close_names(seen, query, wanted.q),
-            **_filters(user, query, wanted, look, counts),
+            "namespaces": namespaces,
+            "is_known_namespace": wanted.namespace in {namespace.slug for namespace in namespaces},
+            "priorities": priorities,
+            **_filters(user, query, typed, wanted, look, counts),
             **_views(user, query),
         },
     )
@@ -89,22 +89,45 @@ def _sparklines(look: Look) -> str:
         return ""
 
 
-def _filters(user: User, query: QueryDict, wanted: JobFilter, look: Look, counts: dict[str, int]) -> dict[str, Any]:
-    since = next((value for value in reversed(query.getlist("since")) if value), "")
+def _unknown(typed: QueryDict, wanted: JobFilter, namespaces: set[str], priorities: list[str]) -> list[str]:
+    """What is asked for in words that can be read but are the name of nothing here, said like the filters that cannot."""
+    found = []
+    if wanted.namespace and wanted.namespace not in namespaces:
+        found.append(_("No namespace %(name)s that you may see.") % {"name": wanted.namespace})
+    asked = {
+        "sort": [typed.get("sort", "")],
+        "cols": [word for one in typed.getlist("cols") for word in one.split(",")],
+    }
+    for name, words, known in (
+        ("priority", [wanted.priority], priorities),
+        ("sort", asked["sort"], list(columns.SORTS)),
+        ("cols", asked["cols"], list(columns.COLUMNS)),
+    ):
+        found += [
+            _("%(name)s: must be of %(known)s, not %(word)r")
+            % {"name": name, "known": ", ".join(known), "word": word[:40]}
+            for word in dict.fromkeys(words)
+            if word and word not in known
+        ]
+    return found
+
+
+def _filters(
+    user: User, query: QueryDict, typed: QueryDict, wanted: JobFilter, look: Look, counts: dict[str, int]
+) -> dict[str, Any]:
+    since = next((value for value in reversed(typed.getlist("since")) if value), "")
     periods: list[tuple[str, Any]] = list(PERIODS)
     if since not in dict(periods):
-        periods.append((since, since[:10]))
+        periods.append((since, since[:16] if wanted.since is None else since[:10]))
     return {
         "counts": counts,
         "chips": _chips(query, wanted, counts),
         "active": _active(query, wanted),
         "mine": wanted.user == user.username,
         "user_asked": query.get("user", ""),
-        "namespaces": list(namespaces_for(user)),
         "may_share": list(namespaces_for(user, Verb.SUBMIT)),
         "people": _people(user),
         "gpu_types": _gpu_types(wanted.gpu),
-        "priorities": list(PriorityClass.objects.values_list("name", flat=True)),
         "periods": periods,
         "since": since,
         "since_day": since if since not in dict(PERIODS) and since[4:5] == "-" else "",

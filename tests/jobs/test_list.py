@@ -67,14 +67,48 @@ def test_a_search_finds_name_id_user_and_tag_also_in_full_width(browser: Client,
 def test_a_wrong_filter_is_named_and_shows_the_whole_list(browser: Client, alice: User, vision: Any) -> None:
     make_job(alice, vision, name="here")
     answer = browser.get("/jobs/?status=runing&since=soon")
-    assert "status: must be of" in answer.content.decode()
+    page = answer.content.decode()
+    assert "status: must be of" in page
+    assert "not &#x27;soon&#x27;" in page
+    assert '<option value="soon" selected>soon</option>' in page
     assert shown(answer) == ["here"]
+
+
+def test_beside_a_wrong_filter_the_right_ones_hold(browser: Client, alice: User, bob: User, vision: Any) -> None:
+    make_job(alice, vision, name="a", status="running", started_at=timezone.now())
+    make_job(bob, vision, name="b", status="running", started_at=timezone.now())
+    make_job(bob, vision, name="c", status="queued")
+    answer = browser.get("/jobs/?status=running,runing&user=bob&sort=nope&cols=name,nope&until=never")
+    assert shown(answer) == ["b"]
+    page = answer.content.decode()
+    for word in ("status", "sort", "cols", "until"):
+        assert re.search(rf"<span class=\"wrap\">{word}: must be", page), word
+    assert 'data-topic="jobs?status=running&amp;user=bob"' in page
+
+
+@pytest.mark.parametrize("name", ["nope", "speech"])
+def test_a_namespace_that_one_may_not_see_is_said_to_be_none(
+    browser: Client, alice: User, dave: User, vision: Any, speech: Any, name: str
+) -> None:
+    make_job(dave, speech, name="secret")
+    page = browser.get(f"/jobs/?namespace={name}").content.decode()
+    assert f"No namespace {name} that you may see." in page
+    assert "Jobs in" not in page
+    assert "secret" not in page
+    assert "Nothing matches" in page
+
+
+def test_with_a_filter_set_an_empty_list_is_no_first_visit(browser: Client) -> None:
+    page = browser.get("/jobs/?status=failed").content.decode()
+    assert "Run this sample job" not in page
+    assert "Nothing matches" in page
+    assert "Clear filters" in page
 
 
 def test_nothing_found_offers_close_names_and_the_way_back(browser: Client, alice: User, vision: Any) -> None:
     make_job(alice, vision, name="resnet-b")
     page = browser.get("/jobs/?q=resnett-b&status=queued").content.decode()
-    assert "No job matches these filters" in page
+    assert "Nothing matches" in page
     assert 'href="?q=resnet-b&amp;status=queued">resnet-b</a>' in page
     assert "Clear filters" in page
 
