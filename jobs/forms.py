@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import uuid
 from dataclasses import replace
 from typing import Any
@@ -14,7 +15,8 @@ from accounts.models import User
 from jobs import archives
 from jobs.dotenv import read_dotenv
 from jobs.exceptions import SpecError, UploadError
-from jobs.form_fields import Fields, data_of, fields_of
+from jobs.form_fields import Fields, data_of, extra_of, fields_of
+from jobs.parsing import FIELDS, RESOURCE_FIELDS
 from jobs.reading import MAX_YAML, Document, document_of, read_document
 from jobs.yaml_text import merged, to_yaml
 
@@ -37,9 +39,9 @@ FIELD_OF = {
     "code.upload": "code_files",
     "code.git": "git_url",
     "code.ref": "git_ref",
-    "code": "script",
-    "resources": "workers",
 }
+# errors of a whole mapping
+FIELD_OF_WHOLE = {"code": "script", "resources": "workers"}
 
 
 def blank(*, namespace: str) -> Fields:
@@ -195,10 +197,42 @@ def errors_by_field(fields: dict[str, list[str]]) -> dict[str, list[str]]:
     """Errors of a document, each at the field of the form that a person has to mend."""
     found: dict[str, list[str]] = {}
     for dotted, messages in fields.items():
-        last = dotted.removeprefix("resources.")
-        place = last if last in TEXTS else next((FIELD_OF[key] for key in FIELD_OF if dotted.startswith(key)), "")
-        detail = dotted.partition(".")[2] if place in ("param", "env", "secret") else ""
-        if not place:
-            place, detail = "form", dotted
-        found.setdefault(place, []).extend(f"{detail}: {text}" if detail else text for text in messages)
+        place, detail = _place_of(dotted)
+        found.setdefault(place, []).extend(
+            f"{detail}: {plain(text)}" if detail else sentence(text) for text in messages
+        )
     return found
+
+
+def _place_of(dotted: str) -> tuple[str, str]:
+    """The field of the form, and what else must be said of the place; what has no field can only be in the YAML."""
+    first, _dot, rest = dotted.partition(".")
+    if dotted in ("yaml", "form"):
+        return dotted, ""
+    if dotted in FIELDS and dotted in TEXTS:
+        return dotted, ""
+    if first == "resources" and rest in RESOURCE_FIELDS:
+        return rest, ""
+    if dotted in FIELD_OF_WHOLE:
+        return FIELD_OF_WHOLE[dotted], ""
+    key = next((key for key in FIELD_OF if dotted == key or dotted.startswith(f"{key}.")), "")
+    # a secret has no dots in its name: what stands below it is an unknown field of its mapping
+    if not key or (first == "secrets" and "." in rest):
+        return "yaml", dotted
+    place = FIELD_OF[key]
+    return place, rest if place in ("param", "env", "secret") else ""
+
+
+def plain(text: str) -> str:
+    """Words meant for a terminal, as a page shows them."""
+    return text.replace("`", "")
+
+
+def sentence(text: str) -> str:
+    return plain(text[:1].upper() + text[1:])
+
+
+def extra_shown(values: Fields, errors: dict[str, list[str]]) -> list[str]:
+    """What is set in YAML only; a field that is wrong is told as an error, not as one that was taken."""
+    wrong = {match[0] for text in errors.get("yaml", ()) if (match := re.match(r"[^.:\s]+(?=[.:])", text))}
+    return [name for name in extra_of(values) if name not in wrong]

@@ -13,7 +13,7 @@ from accounts.models import Namespace
 from jobs import forms, lineage, submission
 from jobs.commandline import submit_line
 from jobs.exceptions import JobError, SpecError
-from jobs.form_fields import Fields, extra_of, fields_of
+from jobs.form_fields import Fields, fields_of
 from jobs.outlook import look_ahead
 from jobs.parsing import Parsed
 from jobs.preview import manifests_to_be
@@ -40,7 +40,10 @@ def job_forecast(request: HttpRequest) -> HttpResponse:
         parsed, namespace = _asked(request)
         will = look_ahead(parsed, namespace=namespace, user=person(request))
     except JobError as error:
-        return render(request, "jobs/_forecast.html", {"forecast": None, "problem": error.message})
+        wrong = forms.errors_by_field(error.fields)
+        is_untouched = set(wrong) == {"command"} and not request.POST.get("command", "").strip()
+        about = {"problem": forms.sentence(error.message), "wrong": wrong, "is_untouched": is_untouched}
+        return render(request, "jobs/_forecast.html", {"forecast": None, **about})
     return render(request, "jobs/_forecast.html", {"forecast": will, "spec": parsed.spec, "namespace": namespace})
 
 
@@ -76,12 +79,13 @@ def job_document(request: HttpRequest) -> JsonResponse:
     try:
         submission.check(document)
     except SpecError as error:
-        answer["errors"] = forms.errors_by_field(error.fields) or {"form": [error.message]}
+        answer["errors"] = forms.errors_by_field(error.fields) or {"form": [forms.sentence(error.message)]}
         if by_yaml:
-            answer["yaml_errors"] = [f"{field}: {text}" for field, texts in error.fields.items() for text in texts]
+            wrong = [(field, text) for field, texts in error.fields.items() for text in texts]
+            answer["yaml_errors"] = [f"{field}: {forms.plain(text)}" for field, text in wrong]
     answer["command"], answer["hints"] = _rendered(document.data)
     answer["cli"] = submit_line(document.data)
-    answer["extra"] = list(extra_of(fields_of(document.data)))
+    answer["extra"] = forms.extra_shown(fields_of(document.data), answer["errors"])
     if parent := parent_in(person(request), values):
         answer["changes"] = lineage.as_document(lineage.changes_from(parent, document.data))
     return JsonResponse(answer)

@@ -16,7 +16,7 @@ from accounts.models import Namespace, User
 from accounts.roles import Verb
 from jobs import clones, drafts, forms, lineage, submission
 from jobs.exceptions import IdempotencyConflict, JobError
-from jobs.form_fields import Fields, extra_of
+from jobs.form_fields import Fields
 from jobs.models import Job, PriorityClass, Runtime
 from jobs.sample import sample_document
 from jobs.scope import person, visible_job
@@ -62,9 +62,9 @@ def _submit(request: HttpRequest, user: User, values: Fields) -> tuple[Job | Non
         text = _("This form has made %(name)s (%(id)s) already. Submit again to make another job.")
         return None, {"form": [text % {"name": made.name, "id": made.pk}]}
     except JobError as error:
-        errors = forms.errors_by_field(error.fields) or {"form": [error.message]}
+        errors = forms.errors_by_field(error.fields) or {"form": [forms.sentence(error.message)]}
         if values["written"] == "yaml" and "form" in errors:
-            errors["yaml"] = errors.pop("form")
+            errors.setdefault("yaml", []).extend(errors.pop("form"))
         return None, errors
     if values["draft"]:
         drafts.remove_sent(user, values["draft"], job=done.job, request=request)
@@ -92,7 +92,12 @@ def _fields_at_first(request: HttpRequest, user: User, namespaces: list[Namespac
     if wanted := request.GET.get("from"):
         return with_tries(clones.fields_to_clone(visible_job(request, wanted)), request.GET)
     first = next((n.slug for n in namespaces if n.kind == "project"), namespaces[0].slug if namespaces else "")
-    return forms.blank(namespace=request.GET.get("namespace") or first)
+    usual = Runtime.objects.filter(is_active=True, deprecation="", locked=[]).first()
+    return {
+        **forms.blank(namespace=request.GET.get("namespace") or first),
+        # not the first of the alphabet, which may be a special one that locks fields or is about to go
+        "runtime": usual.slug if usual else "",
+    }
 
 
 def _page(
@@ -115,7 +120,7 @@ def _page(
             "became": became,
             "commit": _commit_choice(parent),
             "drafts": drafts.drafts_of(user),
-            "extra": list(extra_of(values)),
+            "extra": forms.extra_shown(values, errors),
             "namespaces": namespaces,
             "runtimes": runtimes,
             "catalogue": [_card(runtime) for runtime in runtimes],

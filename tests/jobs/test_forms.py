@@ -8,7 +8,7 @@ import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 
-from jobs.models import Job
+from jobs.models import Job, Runtime
 from tests.cast import PASSWORD
 from tests.factories import make_job
 
@@ -96,6 +96,26 @@ def test_forecast_and_manifest_of_the_form_as_it_stands(browser: Client) -> None
     assert "kind: Job" in shown and "HF_TOKEN" in shown
     broken = browser.post("/jobs/forecast/", {**TYPED, "memory": "lots"})
     assert broken.status_code == 200 and b"memory" in broken.content
+
+
+def test_an_empty_form_is_asked_for_its_command_and_a_faulty_one_for_what_is_wrong(browser: Client) -> None:
+    empty = browser.post("/jobs/forecast/", {**TYPED, "command": ""}).content.decode()
+    assert "Fill in the command to see when it would start." in empty and "required" not in empty
+    faulty = browser.post("/jobs/forecast/", {**TYPED, "memory": "lots"}).content.decode()
+    assert 'href="#f-memory"' in faulty and "Starts now" not in faulty and "must be" not in faulty
+    told = browser.post("/jobs/new/", {**TYPED, "command": ""}).context["errors"]["command"]
+    assert told == ["Is required: what to run, such as python train.py"]
+
+
+def test_a_blank_form_begins_with_a_runtime_that_is_neither_locked_nor_on_its_way_out(browser: Client) -> None:
+    usual = browser.get("/jobs/new/").context["form"]["runtime"]
+    assert usual
+    special = Runtime.objects.exclude(pk="shell")
+    assert special
+    special.update(locked=["image"])
+    assert browser.get("/jobs/new/").context["form"]["runtime"] == "shell"
+    special.update(locked=[], deprecation="Use another.")
+    assert browser.get("/jobs/new/").context["form"]["runtime"] == "shell"
 
 
 def test_a_clone_is_filled_from_its_parent_and_a_strangers_job_is_not_there(

@@ -150,6 +150,17 @@ def test_an_unknown_field_is_named_with_its_line_and_the_nearest_known_one(brows
     assert "line" in broken["errors"]["yaml"][0] and "fields" not in broken
 
 
+def test_an_unknown_field_of_a_mapping_stands_at_the_yaml_and_not_among_what_was_taken(browser: Client) -> None:
+    text = YAML + "resources: {gpu: 1}\ngpus: 2\n"
+    answer = ask(browser, written="yaml", yaml=text)
+    assert "workers" not in answer["errors"] and "gpus" not in answer["errors"]
+    assert any(told.startswith("resources.gpu: ") for told in answer["errors"]["yaml"]), answer["errors"]
+    assert answer["extra"] == ["notify"]
+    refused = browser.post("/jobs/new/", {"written": "yaml", "yaml": text, "code_kind": "none", "idempotency_key": "u"})
+    assert refused.status_code == 422 and set(refused.context["errors"]) == {"yaml"}
+    assert 'href="#f-yaml"' in refused.content.decode()
+
+
 def test_half_written_yaml_is_told_and_not_dropped(browser: Client) -> None:
     form = {"namespace": "vision", "runtime": "shell", "command": "echo", "code_kind": "none", "yaml_own": "1"}
     answer = ask(browser, **form, yaml="notify: [fini")
@@ -188,7 +199,7 @@ def test_a_script_of_a_megabyte_is_taken_and_a_larger_one_refused_with_the_limit
     refused = browser.post("/jobs/new/", {**form, "script": "x" * (4 * 2**20 + 1)})
     assert refused.status_code == 422
     assert refused.context["errors"]["script"] == [
-        "the script is 4.0 MB; at most 4 MB may be pasted. Upload it as a file instead."
+        "The script is 4.0 MB; at most 4 MB may be pasted. Upload it as a file instead."
     ]
 
 
