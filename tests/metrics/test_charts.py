@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from django.test import Client
+from django.utils import timezone
 
 from accounts.models import AuditEvent
 from metrics import layouts
@@ -65,6 +66,13 @@ def test_an_empty_job_says_how_to_report(alice: Any, vision: Any) -> None:
     job = make_job(alice, vision)
     for path in ("metrics/", "charts/overview/"):
         assert "No metrics yet" in signed_in(alice).get(f"/jobs/{job.pk}/{path}").content.decode()
+
+
+def test_a_job_that_is_over_has_one_line_where_no_metric_will_come(alice: Any, vision: Any) -> None:
+    job = make_job(alice, vision, status="failed", finished_at=timezone.now())
+    for path in ("metrics/", "charts/overview/"):
+        page = signed_in(alice).get(f"/jobs/{job.pk}/{path}").content.decode()
+        assert "It reported no metrics." in page and "No metrics yet" not in page
 
 
 def test_the_number_of_the_newest_points_goes_with_the_cards(alice: Any, charted: Any) -> None:
