@@ -30,7 +30,7 @@ SMALL = {"resources": {"cpus": "500m", "memory": "512Mi"}, "time_limit": "1h"}
 RUNTIMES = {
     "numpy": {
         "title": "Python with numpy",
-        "description": "Python and numpy. Metrics by `import trainhall`, which is always there.",
+        "description": "Python and numpy. Metrics by import trainhall, which is always there.",
         "image": "trainhall:latest",
         "launchers": ["plain"],
         "defaults": SMALL,
