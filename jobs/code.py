@@ -16,13 +16,14 @@ from urllib.parse import urlsplit
 from django.conf import settings
 from django.utils import timezone
 
-from jobs import archives, lifecycle
+from jobs import archives, git_address, lifecycle
 from jobs.exceptions import CodeNotFetched, UploadError
 from jobs.models import CodeArchive, Job
 from jobs.states import JobStatus, Reason
 
 TIMEOUT = 120.0  # seconds for one fetch
 GIVE_UP_AFTER = timedelta(minutes=10)  # of trying, for what may pass
+TRIED_FOR = f"for up to {GIVE_UP_AFTER // timedelta(minutes=1)} minutes"
 PASSING = ("could not resolve", "timed out", "connection", "unexpected disconnect", "early eof", "503", "502", "500")
 
 
@@ -47,7 +48,7 @@ def fetch(job_id: str) -> None:
                 finished_at=timezone.now(),
             )
         else:
-            lifecycle.explain(job, Reason.FETCHING_CODE, f"{error.message} Tried again by itself.")
+            lifecycle.explain(job, Reason.FETCHING_CODE, f"{error.message} Tried again by itself, {TRIED_FOR}.")
         return
     job.refresh_from_db()
     if not job.code_ready_at and job.status == JobStatus.QUEUED:
@@ -78,19 +79,17 @@ def pinned_address(url: str) -> str:
 
     Private addresses only where TRAINHALL_FETCH_HOSTS lists the host.
     """
+    if wrong := git_address.trouble(url):
+        raise CodeNotFetched(f"The address of the code {wrong}.", permanent=True)
     parts = urlsplit(url)
-    host, port = parts.hostname, parts.port or (443 if parts.scheme == "https" else 80)
-    if parts.scheme not in ("https", "http") or not host or parts.username or parts.password:
-        raise CodeNotFetched("A git URL begins with https:// and holds no user name or password.", permanent=True)
+    host, port = str(parts.hostname), parts.port or (443 if parts.scheme == "https" else 80)
     try:
         found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError) as error:
         raise CodeNotFetched(f"{host} could not be found: {error}.", permanent=False) from error
     addresses = [ipaddress.ip_address(str(entry[4][0])) for entry in found]
     if host not in settings.TRAINHALL_FETCH_HOSTS and not all(address.is_global for address in addresses):
-        raise CodeNotFetched(
-            f"{host} has a private address; an admin can allow it in TRAINHALL_FETCH_HOSTS.", permanent=True
-        )
+        raise CodeNotFetched(git_address.words_of_private(host), permanent=True)
     address = addresses[0]
     return f"{host}:{port}:{f'[{address}]' if address.version == 6 else address}"
 

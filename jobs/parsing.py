@@ -8,6 +8,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from jobs import git_address
 from jobs.cluster.quantities import parse_cpu, parse_memory
 from jobs.fields import CONTROL, FieldReader
 from jobs.quoting import fill_in, places
@@ -171,8 +172,8 @@ class _Reader(FieldReader):
                 return CodeSource()
             return CodeSource(upload=str(digest))
         url, ref = self.text(value, "git", limit=500), self.text(value, "ref", limit=200)
-        if not re.match(r"https?://|ssh://|git://", url):
-            self.wrong("code.git", "must be a URL that begins with https://")
+        if wrong := git_address.trouble(url):
+            self.wrong("code.git", wrong)
         if ref.startswith("-") or re.search(r"[\s~^:?*\[\\]|\.\.", ref):
             self.wrong("code.ref", "is not a branch, tag or commit")
         return CodeSource(git=url, ref=ref)

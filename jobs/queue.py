@@ -161,7 +161,7 @@ class _Planner:
         if job.held_by:
             return Reason.HELD, f"Held by {job.held_by}: release it to let it start."
         if not job.code_ready:
-            return Reason.FETCHING_CODE, "Its code is being fetched."
+            return Reason.FETCHING_CODE, "Its code is being fetched; that is tried for up to 10 minutes."
         if job.not_before and job.not_before > self.now:
             # the same words at every look: a sentence that counts down would be a write every few seconds
             at = f"Waits after a failed attempt: tries again at {job.not_before:%H:%M:%S} UTC."

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import orjson
+from django.conf import settings
 from django.db import IntegrityError, transaction
 from django.http import Http404, HttpRequest
 from django.utils import timezone
@@ -17,7 +18,7 @@ from accounts import audit
 from accounts.access import get_namespace, may
 from accounts.models import Namespace, User
 from accounts.roles import Verb
-from jobs import archives, credentials, faults, lifecycle, live
+from jobs import archives, credentials, faults, git_address, lifecycle, live
 from jobs.exceptions import IdempotencyConflict, NeverFits, NotAllowed, SpecError, WrongState
 from jobs.forecast import Forecast, Verdict
 from jobs.models import Cluster, CodeArchive, Job, JobEvent, JobFeed, JobSecret, PriorityClass, Runtime
@@ -37,7 +38,12 @@ class Submitted:
 def check(document: Document) -> Parsed:
     """Read a document against the runtimes and priorities there are. Raise SpecError."""
     runtimes = {runtime.slug: runtime.snapshot() for runtime in Runtime.objects.filter(is_active=True)}
-    return parse_job(document, runtimes=runtimes, priorities=PriorityClass.objects.values_list("name", flat=True))
+    parsed = parse_job(document, runtimes=runtimes, priorities=PriorityClass.objects.values_list("name", flat=True))
+    # what the fetch would refuse for sure is said now, in its words
+    url = parsed.spec.code.git
+    if url and (text := git_address.private_trouble(url, allowed=settings.TRAINHALL_FETCH_HOSTS)):
+        raise SpecError(f"code.git: {text}", fields={"code.git": [text]})
+    return parsed
 
 
 def submit(
@@ -157,7 +163,9 @@ def _insert(
         parent=parent,
         origin=origin,
         reason_code=Reason.FETCHING_CODE if from_git else Reason.PENDING_EVALUATION,
-        reason=_("Its code is being fetched.") if from_git else _("Waits for the dispatcher's next look."),
+        reason=_("Its code is being fetched; that is tried for up to 10 minutes.")
+        if from_git
+        else _("Waits for the dispatcher's next look."),
         name=spec.name,
         priority_id=spec.priority,
         preemptible=spec.preemptible,

@@ -36,6 +36,7 @@ FROM_EXIT = frozenset(
     {
         *BY_REASON.values(),
         *BY_SIGNAL.values(),
+        "code_address_private",
         "checkpointed",
         "signalled",
         "gave_up_in_time",
@@ -52,6 +53,8 @@ def told_by_cluster(scene: Scene) -> Finding | None:
     kind = BY_REASON.get(scene.code)
     if kind is None:
         return None
+    if kind == "code_not_fetched" and "TRAINHALL_FETCH_HOSTS" in scene.text:
+        kind = "code_address_private"
     return Finding(kind, {"words": scene.text}, last_line(reported(scene)))
 
 

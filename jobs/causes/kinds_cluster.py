@@ -40,6 +40,12 @@ KINDS = (
         (_("Check the address and the ref of the code, and whether it needs a token."),),
     ),
     Kind(
+        "code_address_private",
+        Owner.PLATFORM,
+        (_("Its code could not be fetched: %(words)s"), _("Its code lies at a private address.")),
+        (_("Ask an admin to allow the host, or upload the code instead."),),
+    ),
+    Kind(
         "image_not_found",
         Owner.YOU,
         (_("The image %(image)s cannot be fetched."), _("The image cannot be fetched.")),

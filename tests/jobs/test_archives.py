@@ -18,8 +18,9 @@ from typing import Any
 import pytest
 from django.core.files.storage import default_storage
 
-from jobs import archives, code
-from jobs.exceptions import CodeNotFetched, UploadError
+from jobs import archives, code, git_address, submission
+from jobs.exceptions import CodeNotFetched, SpecError, UploadError
+from jobs.reading import read_document
 
 pytestmark = pytest.mark.django_db
 
@@ -144,6 +145,34 @@ def test_private_addresses_are_called_only_where_an_admin_lists_them(forge: tupl
 def test_other_kinds_of_url_are_refused(url: str) -> None:
     with pytest.raises(CodeNotFetched):
         code.pinned_address(url)
+
+
+@pytest.mark.parametrize(
+    "url", ["git@example.com:a/b.git", "ssh://git@example.com/a/b.git", "ssh://git@example.com:22/a/b.git"]
+)
+def test_an_address_of_ssh_gets_that_of_https_as_its_fix(url: str) -> None:
+    assert git_address.trouble(url).endswith("write https://example.com/a/b.git")
+
+
+@pytest.mark.parametrize("url", ["https://example.com/a.git", "http://example.com:8080/a.git"])
+def test_http_and_https_are_taken(url: str) -> None:
+    assert git_address.trouble(url) == ""
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "10.1.2.3", "[::1]", "169.254.169.254", "localhost"])
+def test_a_private_address_is_refused_at_once_in_the_words_of_the_fetch(
+    host: str, alice: Any, world: None, settings: Any
+) -> None:
+    url = f"http://{host}/repo.git"
+    text = f"namespace: vision\nruntime: shell\ncommand: 'true'\ncode: {{git: '{url}'}}\n"
+    document = read_document(text, format="yaml")
+    with pytest.raises(SpecError) as at_once:
+        submission.check(document)
+    with pytest.raises(CodeNotFetched) as fetched:
+        code.pinned_address(url)
+    assert at_once.value.fields == {"code.git": [fetched.value.message]}
+    settings.TRAINHALL_FETCH_HOSTS = [host.strip("[]")]
+    assert submission.check(document).spec.code.git == url
 
 
 def test_two_names_for_one_place_are_refused_by_name(alice: Any) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from jobs import failures, reconcile
+from jobs import failures, git_address, reconcile
 from jobs.cluster.observed import Observed
 from jobs.cluster.port import RawLine
 from jobs.documents import job_document
@@ -96,6 +96,18 @@ def test_a_job_that_failed_without_an_attempt_is_explained_when_it_is_read(
     cause = document(job.pk)["cause"]
     assert cause["text"] == "Its code could not be fetched: The ref main2 is not there."
     assert cause["evidence"] is None
+
+
+def test_code_at_a_private_address_is_for_an_admin_to_allow(vision: Any, alice: Any, local_row: Any) -> None:
+    job = make_job(
+        alice,
+        vision,
+        status=JobStatus.FAILED,
+        reason_code=Reason.CODE_NOT_FETCHED,
+        reason=git_address.words_of_private("forge.example"),
+    )
+    cause = document(job.pk)["cause"]
+    assert cause["owner"] == "platform" and "Ask an admin" in str(cause)
 
 
 def test_a_job_that_failed_before_causes_were_stored_is_explained_when_it_is_read(
