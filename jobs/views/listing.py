@@ -13,9 +13,9 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy as _lazy
 from django.views.decorators.http import require_GET
 
-from accounts.access import namespaces_for
-from accounts.models import User
-from accounts.roles import Verb
+from accounts.access import namespaces_for, roles_of
+from accounts.models import Namespace, User
+from accounts.roles import Verb, allows
 from jobs import columns, saved
 from jobs.columns import Look
 from jobs.documents import job_row
@@ -39,6 +39,7 @@ def job_list(request: HttpRequest) -> HttpResponse:
     user = person(request)
     query = request.GET.copy()
     query.pop("page", None)
+    part = query.pop("part", [""])[-1]
     typed = query.copy()
     wanted, query, errors = read_leniently(query, me=user.username)
     namespaces, priorities = list(namespaces_for(user)), list(PriorityClass.objects.values_list("name", flat=True))
@@ -47,28 +48,37 @@ def job_list(request: HttpRequest) -> HttpResponse:
     seen = Job.objects.visible_to(user)
     found = seen.matching(**wanted.as_arguments()).in_order(look.sort)
     counts = seen.matching(**{**wanted.as_arguments(), "statuses": ()}).counts()
+    asked = only_filter(query, me=user.username)
+    told: dict[str, Any] = {
+        "chips": _chips(query, wanted, counts),
+        "active": _active(query, wanted),
+        "asked": asked.urlencode(),
+        "errors": errors,
+        "total": sum(counts[status] for status in wanted.statuses or JobStatus),
+    }
+    if part == "counts":
+        return render(request, "jobs/_counts.html", told)
     pages = Paginator(found.values_list("pk", flat=True), ROWS)
-    pages.count = sum(counts[status] for status in wanted.statuses or JobStatus)  # a search reads every row only once
+    pages.count = told["total"]  # a search reads every row only once
     page = pages.get_page(request.GET.get("page"))
     rows = [job_row(job) for job in Job.objects.rows(list(page.object_list))]
-    asked = only_filter(query, me=user.username)
     return render(
         request,
         "jobs/list.html",
         {
+            **told,
             "jobs": rows,
             "row": row_template(look.columns),
             "page": page,
             "filter": wanted,
             "look": look,
             "query": query.urlencode(),
-            "asked": asked.urlencode(),
             "topic": f"jobs?{asked.urlencode()}",
             "sparklines": _sparklines(look),
             "heads": _heads(query, look),
             "sort_label": columns.SORTS[look.sort],
-            "errors": errors,
-            "has_any": bool(rows or asked.urlencode() or errors) or any(counts.values()) or seen.exists(),
+            "changes": _changes(user, namespaces),
+            "has_any": bool(rows or told["asked"] or errors) or any(counts.values()) or seen.exists(),
             "close": [] if rows or not wanted.q else _close_names(seen, query, wanted.q),
             "namespaces": namespaces,
             "is_known_namespace": wanted.namespace in {namespace.slug for namespace in namespaces},
@@ -87,6 +97,19 @@ def _sparklines(look: Look) -> str:
         return reverse("api-metrics:sparklines")
     except NoReverseMatch:
         return ""
+
+
+def _changes(user: User, namespaces: list[Namespace]) -> dict[str, list[str]]:
+    """Where one may stop or hold one's own jobs, and where those of all: one query for the whole list."""
+    roles = roles_of(user)
+    return {
+        name: [
+            namespace.slug
+            for namespace in namespaces
+            if allows(verb=verb, role=roles.get(namespace.pk), site_role=user.site_role)
+        ]
+        for name, verb in (("own", Verb.CHANGE_OWN), ("any", Verb.CHANGE_ANY))
+    }
 
 
 def _unknown(typed: QueryDict, wanted: JobFilter, namespaces: set[str], priorities: list[str]) -> list[str]:
@@ -121,8 +144,6 @@ def _filters(
         periods.append((since, since[:16] if wanted.since is None else since[:10]))
     return {
         "counts": counts,
-        "chips": _chips(query, wanted, counts),
-        "active": _active(query, wanted),
         "mine": wanted.user == user.username,
         "user_asked": query.get("user", ""),
         "may_share": list(namespaces_for(user, Verb.SUBMIT)),

@@ -110,7 +110,7 @@ export async function act(action, rows, { tags = [], from = null } = {}) {
       return;
     }
   }
-  if (action === "stop") for (const row of rows) if (!row.dataset.ended) show(row, "stopping", true); // seen at once; the server confirms
+  if (action === "stop") for (const row of rows) if (!row.dataset.ended && mayChange(row)) show(row, "stopping", true); // seen at once; the server confirms
   busy(true);
   const body = JSON.stringify({ action, ids: rows.map((row) => row.dataset.row), reason, tags });
   const headers = { "Content-Type": "application/json", Accept: "application/json", "X-CSRFToken": bar.elements.csrfmiddlewaretoken.value };
@@ -131,6 +131,12 @@ export async function act(action, rows, { tags = [], from = null } = {}) {
   busy(false);
 }
 
+function mayChange(row) {
+  // as the server will decide it: one's own where one is a member, all where one leads
+  const { user, namespace } = row.dataset;
+  return bar.dataset[user === bar.dataset.me ? "own" : "any"].split(" ").includes(namespace);
+}
+
 function busy(yes) {
   for (const button of bar.querySelectorAll("button")) button.disabled = yes;
 }
@@ -144,15 +150,22 @@ const QUESTIONS = {
   stop: (count) => ngettext("Stop {count} job?", "Stop {count} jobs?", count),
   hold: (count) => ngettext("Hold {count} job? What runs is stopped and waits until it is released.", "Hold {count} jobs? What runs is stopped and waits until it is released.", count),
 };
+const LEFT_ALONE = {
+  stop: (count) => ngettext("{count} of them is not yours to stop and will be left alone.", "{count} of them are not yours to stop and will be left alone.", count),
+  hold: (count) => ngettext("{count} of them is not yours to hold and will be left alone.", "{count} of them are not yours to hold and will be left alone.", count),
+};
 const YES = { stop: () => gettext("Stop"), hold: () => gettext("Hold") };
 
 function confirmed(action, rows) {
   // the words why, maybe empty; null where it was taken back
   const dialog = document.getElementById("bulk-dialog");
-  const running = rows.filter((row) => row.dataset.status === "running" || row.dataset.status === "starting").length;
-  const over = rows.filter((row) => row.dataset.ended).length;
+  const mine = rows.filter(mayChange);
+  const others = rows.length - mine.length;
+  const running = mine.filter((row) => row.dataset.status === "running" || row.dataset.status === "starting").length;
+  const over = mine.filter((row) => row.dataset.ended).length;
   dialog.querySelector("[data-bulk-question]").textContent = said(QUESTIONS[action](rows.length), { count: rows.length });
   dialog.querySelector("[data-bulk-note]").textContent = [
+    others ? said(LEFT_ALONE[action](others), { count: others }) : "",
     running ? said(ngettext("{count} of them runs: it gets its grace to save what it needs.", "{count} of them run: each gets its grace to save what it needs.", running), { count: running }) : "",
     over ? said(ngettext("{count} is over already and stays as it is.", "{count} are over already and stay as they are.", over), { count: over }) : "",
   ].filter(Boolean).join(" ");

@@ -63,22 +63,29 @@ export function progressDetail(progress) {
   return parts.filter(Boolean).join(" · ");
 }
 
+function passed(moment, until = Date.now()) {
+  // with the seconds where it is less than an hour, as the server writes it
+  const whole = Math.max(0, Math.round((until - new Date(moment)) / 1000));
+  if (whole < 60 || whole >= 3600) return span(whole);
+  const seconds = whole % 60 ? ` ${whole % 60} s` : "";
+  return `${Math.floor(whole / 60)} m${seconds}`;
+}
+
 export function howText(job) {
   // why it stands where it stands, or how it goes, where there is no bar of progress: as the server writes it
   const reached = headline(job, 2);
   if ((job.status === "running" || job.status === "succeeded") && reached) return reached;
   if (job.status === "running" && job.started_at && !job.cancel_requested_at) {
-    return said(gettext("runs {span}, no progress reported"), { span: span((Date.now() - new Date(job.started_at)) / 1000) });
+    return said(gettext("runs {span}, no progress reported"), { span: passed(job.started_at) });
   }
   return job.reason.text;
 }
 
 export function spentText({ status, queued, started, ended }) {
-  const since = (moment) => span((Date.now() - new Date(moment)) / 1000);
-  if (status === "queued") return queued ? said(gettext("waits {span}"), { span: since(queued) }) : "";
+  if (status === "queued") return queued ? said(gettext("waits {span}"), { span: passed(queued) }) : "";
   if (!started) return ended ? "–" : gettext("starts");
-  if (ended) return said(gettext("ran {span}"), { span: span((new Date(ended) - new Date(started)) / 1000) });
-  return said(gettext("runs {span}"), { span: since(started) });
+  if (ended) return said(gettext("ran {span}"), { span: passed(started, new Date(ended)) });
+  return said(gettext("runs {span}"), { span: passed(started) });
 }
 
 export function pill(status) {
@@ -164,16 +171,17 @@ function paintProgress(root, job, isRow) {
 
 export function tick(row) {
   // what grows with the clock alone, in a row nobody tells anything new of
+  const { started, ended } = row.dataset;
+  if (ended) return;
   put(row, "spent", spentText(row.dataset));
-  const { started } = row.dataset;
   const reason = bound(row, "reason");
   if (!started || !reason || reason.hidden || !("silent" in reason.dataset)) return;
-  put(row, "reason", said(gettext("runs {span}, no progress reported"), { span: span((Date.now() - new Date(started)) / 1000) }));
+  put(row, "reason", said(gettext("runs {span}, no progress reported"), { span: passed(started) }));
 }
 
 export function fill(row, job) {
   // a new row, from the page's template
-  row.dataset.row = job.id;
+  Object.assign(row.dataset, { row: job.id, user: job.user, namespace: job.namespace });
   row.className = job.status;
   const link = bound(row, "name");
   link.textContent = job.name;

@@ -179,6 +179,32 @@ def test_the_topic_of_live_changes_is_the_filter_alone(browser: Client, alice: U
     assert 'data-topic="jobs?status=queued&amp;user=alice"' in page
 
 
+def test_the_numbers_of_the_chips_come_alone_where_only_they_are_asked_for(
+    browser: Client, alice: User, vision: Any
+) -> None:
+    make_job(alice, vision, name="a", status="failed")
+    make_job(alice, vision, name="b", status="queued")
+    page = browser.get("/jobs/?status=queued&page=1&part=counts").content.decode()
+    assert "<tr" not in page and "<html" not in page
+    assert re.search(r'data-refresh="count">1 job<', page)
+    assert re.findall(r"</span>(\w+ \d+)</a>", page) == ["queued 1", "failed 1"]
+    assert "part=" not in page
+
+
+def test_the_page_knows_whose_jobs_one_may_change(alice: User, carol: User, admin: User, vision: Any) -> None:
+    make_job(alice, vision)
+    found = {}
+    for person in (alice, carol, admin):
+        client = Client()
+        client.force_login(person)
+        page = client.get("/jobs/?namespace=vision").content.decode()
+        assert 'data-user="alice" data-namespace="vision"' in page
+        found[person.username] = [
+            "vision" in names.split() for names in re.findall(r'data-(?:own|any)="([^"]*)"', page)
+        ]
+    assert found == {"alice": [True, False], "carol": [True, True], admin.username: [True, True]}
+
+
 @pytest.mark.parametrize("query", ["", "q=job&sort=name&cols=name,tags,metric"])
 def test_the_list_costs_the_same_queries_whatever_it_shows(
     browser: Client, alice: User, vision: Any, query: str
