@@ -12,7 +12,7 @@ from django.http import HttpRequest, QueryDict
 from django.utils.translation import gettext as _
 
 from accounts.models import User
-from jobs import archives
+from jobs import archives, code_names
 from jobs.dotenv import read_dotenv
 from jobs.exceptions import SpecError, UploadError
 from jobs.form_fields import Fields, data_of, extra_of, fields_of
@@ -93,8 +93,10 @@ def keep_uploads(request: HttpRequest, user: User, values: Fields) -> dict[str, 
     except UploadError as error:
         return {"code_files": [error.message]}
     values["upload_sha256"] = archive.sha256
-    values["upload_label"] = _("%(count)d files, sha256 %(digest)s") % {
+    paths = code_names.first_of(archive)
+    values["upload_label"] = _("%(count)d files (%(some)s), sha256 %(digest)s") % {
         "count": archive.file_count,
+        "some": ", ".join(paths) + (", …" if archive.file_count > len(paths) else ""),
         "digest": archive.sha256[:12],
     }
     return {}

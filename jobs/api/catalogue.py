@@ -12,7 +12,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from accounts import audit
-from jobs import archives, submission
+from jobs import archives, code_names, submission
 from jobs.api.jobs import ANY_OBJECT
 from jobs.bodies import DOCUMENT_PARSERS, document_in
 from jobs.exceptions import UploadError
@@ -60,7 +60,9 @@ class UploadsView(APIView):
         names = paths or [upload.name or "file" for upload in files]
         archive = archives.from_uploads(zip(names, files, strict=True), user=person(request))
         audit.record(person(request), "code.upload", target=archive.pk, request=request)
-        return Response({"sha256": archive.sha256, "files": archive.file_count, "size": archive.size}, status=201)
+        answer = {"sha256": archive.sha256, "files": archive.file_count, "size": archive.size}
+        # what the archive holds, which of a zip only the portal knows
+        return Response({**answer, "paths": code_names.first_of(archive)}, status=201)
 
 
 class ClustersView(APIView):

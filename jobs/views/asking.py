@@ -10,7 +10,7 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST
 
 from accounts.models import Namespace
-from jobs import forms, lineage, submission
+from jobs import code_names, forms, lineage, submission
 from jobs.commandline import submit_line
 from jobs.exceptions import JobError, SpecError
 from jobs.form_fields import Fields, fields_of
@@ -84,6 +84,8 @@ def job_document(request: HttpRequest) -> JsonResponse:
             wrong = [(field, text) for field, texts in error.fields.items() for text in texts]
             answer["yaml_errors"] = [f"{field}: {forms.plain(text)}" for field, text in wrong]
     answer["command"], answer["hints"] = _rendered(document.data)
+    names = code_names.names_of(person(request), document.data)
+    answer["hints"] += code_names.missing(document.data.get("command"), names)
     answer["cli"] = submit_line(document.data)
     answer["extra"] = forms.extra_shown(fields_of(document.data), answer["errors"])
     if parent := parent_in(person(request), values):

@@ -1,10 +1,12 @@
 // The draft of the new-job form: kept on the portal while one types; in this browser only until it has arrived there.
 import { valuesOf, fill } from "./form_fields.js";
 import { toast } from "./toast.js";
-import { tokenOf } from "./sending.js";
+import { sessionIsBack, tellEnded, tokenOf, wasSignedOut } from "./sending.js";
 import { gettext, said } from "./words.js";
 
 const PAUSE = 800;
+const AGAIN = 10_000;
+const ENDED = Symbol("the session has ended");
 const MAX_AGE = 30 * 86400 * 1000;
 
 export function startDraft(form) {
@@ -29,11 +31,19 @@ export function startDraft(form) {
     unsaved = false;
     const answer = await send(form, form.elements.draft.value);
     if (stopped) return;
+    if (answer === ENDED) {
+      unsaved = true;
+      place.textContent = "";
+      tellEnded();
+      again();
+      return;
+    }
     if (!answer) {
       unsaved = true;
       place.textContent = gettext("The portal does not answer: the draft is kept in this browser.");
       return;
     }
+    sessionIsBack();
     if (form.elements.draft.value !== answer.id) {
       form.elements.draft.value = answer.id;
       const url = `${form.dataset.pageUrl}?draft=${answer.id}`;
@@ -48,6 +58,16 @@ export function startDraft(form) {
     clearTimeout(timer);
     timer = setTimeout(() => (running = running.then(save)), PAUSE);
   };
+  // somebody signs in in another tab: the draft finds out by itself
+  const again = () => {
+    clearTimeout(timer);
+    timer = setTimeout(() => (running = running.then(save)), AGAIN);
+  };
+  window.addEventListener("focus", () => {
+    if (stopped || !document.querySelector("[data-ended]")) return;
+    unsaved = true;
+    soon();
+  });
   window.addEventListener("pagehide", () => {
     if (unsaved && !stopped) send(form, form.elements.draft.value, true);
   });
@@ -97,6 +117,7 @@ async function send(form, id, keepalive = false) {
     let answer = id ? await ask(`${base}${id}/`, "PUT") : await ask(base, "POST");
     // its job was made, or it was removed on another device: what is typed here is a draft of its own
     if (id && answer.status === 404) answer = await ask(base, "POST");
+    if (answer.status === 401 || answer.status === 403 || wasSignedOut(answer)) return ENDED;
     return answer.ok ? await answer.json() : null;
   } catch {
     return null;

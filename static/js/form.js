@@ -6,7 +6,7 @@ import { focusSummary, showError } from "./errors.js";
 import { setField, startPanels, startRows } from "./form_fields.js";
 import { startInStep } from "./in_step.js";
 import { startLineTest } from "./line_test.js";
-import { startSending, wasSignedOut } from "./sending.js";
+import { startSending, tellEnded, tokenOf, wasSignedOut } from "./sending.js";
 import { startUpload } from "./upload.js";
 import { gettext, ngettext, said } from "./words.js";
 
@@ -38,6 +38,7 @@ export function start() {
   form.addEventListener("input", (event) => !event.isComposing && changed());
   form.addEventListener("change", (event) => event.target !== form && changed());
   form.addEventListener("compositionend", changed);
+  form.addEventListener("refused", () => show("forecast"));
   form.addEventListener("keydown", (event) => {
     if (event.key !== "Enter" || event.isComposing || event.keyCode === 229) return;
     if (!(event.ctrlKey || event.metaKey)) {
@@ -49,7 +50,7 @@ export function start() {
     form.requestSubmit(form.querySelector("[type=submit]"));
   });
   document.addEventListener("click", (event) => {
-    const link = event.target.closest('[data-summary] a[href^="#f-"]');
+    const link = event.target.closest('[data-summary] a[href^="#f-"], [data-forecast-result] a[href^="#f-"]');
     if (link) goTo(event, link.hash.slice(1));
   });
   const preview = form.querySelector("[data-preview]");
@@ -78,16 +79,18 @@ async function show(kind) {
   const url = form.dataset[`${kind}Url`];
   if (!place || !url) return;
   asking[kind]?.abort();
+  if (kind === "forecast" && ownError(place)) return;
   const mine = new AbortController();
   asking[kind] = mine;
   const data = new FormData(form);
+  data.set("csrfmiddlewaretoken", tokenOf(form));
   data.delete("code_files"); // the answer does not depend on their bytes
   if (form.elements.script.value.length > LARGE) data.set("script", form.elements.script.value.slice(0, LARGE + 1));
   place.setAttribute("aria-busy", "true");
   try {
     const answer = await fetch(url, { method: "POST", body: data, credentials: "same-origin", signal: mine.signal });
     const fresh = new DOMParser().parseFromString(await answer.text(), "text/html");
-    if (wasSignedOut(answer)) place.textContent = gettext("Your session has ended; what you typed is kept.");
+    if (wasSignedOut(answer)) tellEnded();
     else if (answer.ok) place.replaceChildren(...document.importNode(fresh.body, true).childNodes);
     else place.textContent = said(gettext("The portal answered {status}; what you typed is kept."), { status: answer.status });
   } catch (error) {
@@ -96,6 +99,20 @@ async function show(kind) {
   } finally {
     if (asking[kind] === mine) place.removeAttribute("aria-busy");
   }
+}
+
+function ownError(place) {
+  // what only this page knows to be wrong: the outlook of the rest would read as if all were well
+  const kind = form.querySelector('[name="code_kind"]:checked')?.value;
+  const words = { upload: gettext("Mend the upload first:"), files: gettext("Mend the script first:") }[kind];
+  const name = { upload: "code_files", files: "script" }[kind];
+  if (!name || !document.getElementById(`e-${name}`)) return false;
+  const label = kind === "upload" ? gettext("Files") : gettext("Script");
+  const line = Object.assign(document.createElement("p"), { className: "small", textContent: `${words} ` });
+  line.append(Object.assign(document.createElement("a"), { className: "link", href: `#f-${name}`, textContent: label }));
+  place.replaceChildren(line);
+  place.removeAttribute("aria-busy");
+  return true;
 }
 
 function goTo(event, id) {

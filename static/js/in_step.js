@@ -1,7 +1,7 @@
 // The form and its YAML kept in step by the server, which also says the command as it runs, the command line, and the changes.
 import { shownErrors, showError } from "./errors.js";
 import { fill, setSecret } from "./form_fields.js";
-import { wasSignedOut } from "./sending.js";
+import { tokenOf, wasSignedOut } from "./sending.js";
 import { gettext } from "./words.js";
 
 export function startInStep(form) {
@@ -79,6 +79,7 @@ function fieldName(name) {
 }
 
 async function post(form, data, signal) {
+  data.set("csrfmiddlewaretoken", tokenOf(form)); // of who signed in again in another tab
   try {
     const answer = await fetch(form.dataset.documentUrl, { method: "POST", body: data, credentials: "same-origin", signal });
     return answer.ok && !wasSignedOut(answer) ? await answer.json() : null;

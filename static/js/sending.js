@@ -12,6 +12,18 @@ export function wasSignedOut(answer) {
   return answer.redirected && new URL(answer.url).pathname.startsWith("/login");
 }
 
+export function tellEnded({ focus = false } = {}) {
+  // told once, wherever it was noticed first; who types is not interrupted
+  const told = document.querySelector("[data-ended]");
+  const words = gettext("Your session has ended. Nothing is lost: sign in in another tab, then submit here again.");
+  if (!told) tell(words, { signIn: true, focus });
+  else if (focus) told.focus();
+}
+
+export function sessionIsBack() {
+  if (document.querySelector("[data-ended]")) clearSummary();
+}
+
 export function startSending(form, draft) {
   const button = form.querySelector("[type=submit]");
   let made = ""; // the address of the job that this page has made
@@ -42,7 +54,7 @@ export function startSending(form, draft) {
     again();
     draft.goOn();
     form.elements.draft.value = "";
-    if (made) tell(gettext("This form has made a job. Sent again unchanged it is the same job, changed it is another one."), "", made);
+    if (made) tell(gettext("This form has made a job. Sent again unchanged it is the same job, changed it is another one."), { made });
   });
   form.addEventListener("input", () => {
     if (!made) return;
@@ -68,7 +80,7 @@ async function send(form) {
     return "";
   }
   if (wasSignedOut(answer) || answer.status === 403) {
-    tell(gettext("Your session has ended. Nothing is lost: sign in in another tab, then submit here again."), answer.url);
+    tellEnded({ focus: true });
     return "";
   }
   const text = await answer.text();
@@ -89,9 +101,10 @@ function adopt(form, text) {
     if (field) form.elements[name].value = field.value;
   }
   adoptErrors(form, page);
+  form.dispatchEvent(new Event("refused"));
 }
 
-function tell(words, signIn = "", made = "") {
+function tell(words, { signIn = false, made = "", focus = true } = {}) {
   const note = document.createElement("section");
   note.className = made ? "panel queued summary" : "panel failed summary";
   note.tabIndex = -1;
@@ -99,10 +112,11 @@ function tell(words, signIn = "", made = "") {
   note.dataset.summary = "";
   note.append(Object.assign(document.createElement("p"), { textContent: words }));
   if (signIn) {
+    note.dataset.ended = "";
     const link = Object.assign(document.createElement("a"), { href: "/login/", target: "_blank", className: "btn", textContent: gettext("Sign in") });
     note.append(link);
   }
   if (made) note.append(Object.assign(document.createElement("a"), { href: made, className: "btn", textContent: gettext("Open it") }));
   document.querySelector("[data-summary-place]").replaceChildren(note);
-  note.focus();
+  if (focus) note.focus();
 }

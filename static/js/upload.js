@@ -1,5 +1,6 @@
 // Code on its way: files, a folder or a zip are sent when they are chosen, so that reload and errors elsewhere keep them.
 // Until they have arrived they stay in the field, and go with the form as they would without JavaScript.
+import { showError } from "./errors.js";
 import { tokenOf } from "./sending.js";
 import { gettext, ngettext, said } from "./words.js";
 
@@ -10,26 +11,31 @@ export function startUpload(form, changed) {
   const place = form.querySelector("[data-file-list]");
   if (!input || !place) return;
   const { paths, upload_sha256: digest, upload_label: label } = form.elements;
-  const tell = (words, wrong = false) => {
-    const line = document.createElement("li");
-    line.className = wrong ? "error" : "";
-    line.textContent = words;
-    place.replaceChildren(...(words ? [line] : []));
-  };
+  const tell = (words) => place.replaceChildren(...(words ? [Object.assign(document.createElement("p"), { textContent: words })] : []));
   const take = async (files, names) => {
     paths.value = JSON.stringify(names);
     digest.value = label.value = "";
+    showError(form, "code_files", []);
     form.querySelector("[data-upload-kept]")?.remove();
-    if (!files.length) return tell("");
+    if (!files.length) {
+      changed();
+      return tell("");
+    }
     const mine = (latest += 1);
     const words = { files: files.length, size: size(files) };
     const told = (one, many) => said(ngettext(one, many, files.length), words);
     tell(told("{files} file, {size}: being sent", "{files} files, {size}: being sent"));
     const sent = await send(form, files, names);
     if (mine !== latest) return; // other files were chosen meanwhile
-    if (!sent.sha256) return tell(sent.error || told("{files} file, {size}: sent with the form", "{files} files, {size}: sent with the form"), Boolean(sent.error));
+    if (sent.error) {
+      // once, at the field: the outlook and the summary lead here
+      tell("");
+      showError(form, "code_files", [sent.error]);
+      return changed();
+    }
+    if (!sent.sha256) return tell(told("{files} file, {size}: sent with the form", "{files} files, {size}: sent with the form"));
     digest.value = sent.sha256;
-    const some = names.slice(0, 4).join(", ") + (names.length > 4 ? ", …" : "");
+    const some = sent.paths.join(", ") + (sent.files > sent.paths.length ? ", …" : "");
     const kept = ngettext("{files} file ({some}), sha256 {digest}", "{files} files ({some}), sha256 {digest}", sent.files);
     label.value = said(kept, { files: sent.files, some, digest: sent.sha256.slice(0, 12) });
     input.value = paths.value = "";

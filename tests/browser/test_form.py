@@ -107,6 +107,11 @@ def test_an_ended_session_loses_nothing_not_even_the_secret(visit: Any) -> None:
     alice.context.clear_cookies(name="trainhall_session")
     page.click("button[type=submit]:has-text('Submit')")
     expect(page.locator("[data-summary]")).to_contain_text("Your session has ended", timeout=8000)
+    page.fill("[name=tags]", "typed on")
+    page.wait_for_timeout(2500)
+    expect(page.locator("text=Your session has ended")).to_have_count(1)
+    expect(page.locator("text=does not answer")).to_have_count(0)
+    alice.picture("form-ended")
     assert page.input_value("[name=secret_value] >> nth=0") == "hush"
     with alice.context.expect_page() as opened:
         page.click("[data-summary] a")
@@ -115,6 +120,10 @@ def test_an_ended_session_loses_nothing_not_even_the_secret(visit: Any) -> None:
     login.fill("input[name=password]", PASSWORD)
     login.click("main button.primary")
     login.wait_for_url("**/")
+    login.close()
+    page.fill("[name=tags]", "typed on, again")
+    expect(page.locator("[data-summary]")).to_have_count(0, timeout=8000)
+    expect(page.locator("[data-verdict]")).to_have_count(1)
     submit(page)
     expect(page.locator("h1")).to_have_text("signed out")
 
@@ -130,6 +139,54 @@ def test_a_double_click_back_and_reload_are_one_job_and_a_change_is_another(visi
     page.go_forward()
     page.wait_for_url(JOB_PAGE)
     assert len(jobs_named(portal, "clicked twice")) == 1
+
+
+def test_back_to_a_draft_that_became_a_job_leads_to_the_job(visit: Any, portal: Any) -> None:
+    alice = visit()
+    page = alice.sign_in("alice")
+    begin(page, name="became a job", command="echo 1", tags="one", script="print(1)")
+    saved(page)
+    job = submit(page)
+    page.goto("/jobs/")  # a page or two later nothing of the form is left in memory
+    page.go_back()
+    page.go_back()
+    page.wait_for_url(re.compile(r"draft="))
+    told = page.locator("[data-summary]")
+    expect(told).to_be_focused(timeout=8000)
+    alice.picture("form-became")
+    expect(told.locator(f'a[href="/jobs/{job}/"]').first).to_be_visible()
+    page.wait_for_timeout(500)
+    whole = (page.input_value("[name=name]"), page.input_value("[name=command]"), page.input_value("[name=script]"))
+    assert whole in {("", "", ""), ("became a job", "echo 1", "print(1)")}
+    page.click("button[type=submit]:has-text('Submit')")
+    page.wait_for_timeout(1500)
+    assert len(jobs_named(portal, "became a job")) == 1
+
+
+def test_a_refused_upload_is_said_at_its_field_and_the_outlook_waits_for_it(visit: Any) -> None:
+    alice = visit()
+    page = alice.sign_in("alice")
+    begin(page, name="refused upload", command="true")
+    expect(page.locator("[data-verdict]")).to_have_count(1, timeout=8000)
+    page.check("[name=code_kind][value=upload]")
+    page.set_input_files(
+        "[name=code_files]", [{"name": "code.zip", "mimeType": "application/zip", "buffer": b"no zip"}]
+    )
+    expect(page.locator("#e-code_files")).to_be_visible(timeout=8000)
+    outlook = page.locator("[data-forecast-result]")
+    expect(outlook).to_contain_text("Mend the upload first", timeout=8000)
+    words = page.locator("#e-code_files").inner_text()
+    page.click("button[type=submit]:has-text('Submit')")
+    expect(page.locator("[data-summary]")).to_be_focused(timeout=8000)
+    expect(page.get_by_text(words)).to_have_count(2)
+    expect(outlook).to_contain_text("Mend the upload first")
+    alice.picture("form-refused-upload")
+    outlook.locator("a").click()
+    expect(page.locator("[name=code_files]")).to_be_focused()
+    files = [{"name": "train.py", "mimeType": "text/x-python", "buffer": b"print(1)"}]
+    page.set_input_files("[name=code_files]", files)
+    expect(page.locator("[data-verdict]")).to_have_count(1, timeout=8000)
+    expect(page.locator("#e-code_files")).to_have_count(0)
 
 
 def test_yaml_and_form_stay_in_step_and_nothing_is_dropped(visit: Any, portal: Any) -> None:
