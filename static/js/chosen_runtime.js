@@ -18,7 +18,7 @@ export function startChosenRuntime(form) {
     const [note, description] = ["deprecation", "description"].map((part) => card.querySelector(`[data-runtime-${part}]`));
     note.hidden = !runtime.deprecation;
     note.querySelector("span").textContent = runtime.deprecation;
-    description.textContent = runtime.description;
+    description.textContent = runtime.description.replaceAll("`", "");
     card.querySelector("[data-runtime-image]").textContent = runtime.image;
     card.querySelector("[data-runtime-launchers]").textContent = runtime.launchers.join(", ");
     for (const part of card.querySelectorAll("[data-runtime-locked]")) part.hidden = !runtime.locked.length;

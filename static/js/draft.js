@@ -6,7 +6,7 @@ import { gettext, said } from "./words.js";
 
 const PAUSE = 800;
 const AGAIN = 10_000;
-const ENDED = Symbol("the session has ended");
+const ENDED = {}; // the answer of a portal that knows this browser no more
 const MAX_AGE = 30 * 86400 * 1000;
 
 export function startDraft(form) {

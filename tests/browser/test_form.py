@@ -110,6 +110,7 @@ def test_an_ended_session_loses_nothing_not_even_the_secret(visit: Any) -> None:
     page.fill("[name=tags]", "typed on")
     page.wait_for_timeout(2500)
     expect(page.locator("text=Your session has ended")).to_have_count(1)
+    expect(page.locator("[data-summary]")).to_be_in_viewport()
     expect(page.locator("text=does not answer")).to_have_count(0)
     alice.picture("form-ended")
     assert page.input_value("[name=secret_value] >> nth=0") == "hush"
