@@ -18,9 +18,11 @@ _WHOSE = re.compile(r"^\s*(?:\[(?:rank|default)(?P<rank>\d+)\]:?\s?|\(\w+ pid=\d
 
 
 # where the local cluster keeps a pod's volumes; a program of it prints such a path where a container has /workspace/main.py
-_OF_POD = r"/[^\s'\"`:,()]*/pods/[\w.-]+/volumes"
-_WORKSPACE = re.compile(rf"(?<![\w./-])(?:{_OF_POD})?/workspace/(?=[^\s/])")
-_VOLUME = re.compile(rf"(?<![\w./-]){_OF_POD}(?=/[\w.-]+)")
+# (its folder may hold blanks, which only quotes or the beginning of a value tell from the blanks between words)
+_POD = r"/pods/[\w.-]+/volumes"
+_OF_POD = rf"(?:(?:^|(?<=['\"]))/[^'\"\n]*?{_POD}|(?<![\w./-])/[^\s'\"`:,()]*{_POD})"
+_WORKSPACE = re.compile(rf"(?:{_OF_POD}|(?<![\w./-]))/workspace/(?=[^\s/])")
+_VOLUME = re.compile(rf"{_OF_POD}(?=/[\w.-]+)")
 
 
 def at_home(text: str) -> str:

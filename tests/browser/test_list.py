@@ -215,3 +215,55 @@ def test_names_however_long_wrap_on_a_phone(visit: Any, portal: Any) -> None:
     page.wait_for_timeout(400)
     assert page.evaluate("document.documentElement.scrollWidth") <= 360
     phone.picture("phone-list-long-name")
+
+
+def test_numbers_times_and_reasons_go_with_what_happens(visit: Any, portal: Any) -> None:
+    job = submit(portal, "counted-1", "sleep 4; python3 nosuch.py")
+    portal.wait_for(job, "running")
+    alice = visit(viewport={"width": 1280, "height": 900})
+    page = alice.sign_in("alice")
+    page.goto("/jobs/?q=counted-&status=queued,starting,running")
+    live(page)
+    running, failed = page.locator(".chip.running"), page.locator(".chip.failed")
+    expect(running).to_have_text(re.compile(r"running 1$"))
+    spent = row(page, job).locator('[data-bind="spent"]')
+    before = spent.inner_text()
+    expect(spent).not_to_have_text(before, timeout=3000)
+    expect(failed).to_have_text(re.compile(r"failed 1$"), timeout=20_000)
+    expect(running).to_have_text(re.compile(r"running 0$"))
+    expect(page.locator('[data-refresh="count"]')).to_have_text("0 jobs")
+    page.goto("/jobs/?q=counted-")
+    live(page)
+    expect(row(page, job).locator(".why").first).to_have_text("The script nosuch.py is not there.")
+    second = submit(portal, "counted-2", "exit 3")
+    expect(failed).to_have_text(re.compile(r"failed 2$"), timeout=20_000)
+    alice.picture("list-counted")
+    page.goto(f"/jobs/{second}/logs/")
+    expect(page.locator('[data-bind="reason"]').first).to_contain_text("The program ended with exit code 3")
+
+
+def test_the_dialog_says_which_are_not_ones_own_to_stop(visit: Any, portal: Any) -> None:
+    jobs = [submit(portal, f"others-{number}", "sleep 60") for number in range(2)]
+    bob = visit(viewport={"width": 1280, "height": 900})
+    page = bob.sign_in("bob")
+    page.goto("/jobs/?q=others-")
+    live(page)
+    page.locator("[data-pick-all]").check()
+    page.click("#bulk button[value=stop]")
+    dialog = page.locator("#bulk-dialog")
+    expect(dialog).to_contain_text("Stop 2 jobs?")
+    expect(dialog.locator("[data-bulk-note]")).to_have_text("2 of them are not yours to stop and will be left alone.")
+    bob.picture("list-not-yours")
+    page.keyboard.press("Escape")
+    for job in jobs:
+        portal.rest(f"jobs/{job}/cancel/", {})
+
+
+def test_a_wrong_address_is_said_in_words(visit: Any, portal: Any) -> None:
+    alice = visit(viewport={"width": 360, "height": 780}, is_mobile=True)
+    page = alice.sign_in("alice")
+    page.goto("/jobs/?namespace=nope&status=runing&since=soon")
+    expect(page.locator(".note.error")).to_have_count(3)
+    expect(page.locator(".blank h2")).to_have_text("Nothing matches")
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    alice.picture("list-wrong-address-360")

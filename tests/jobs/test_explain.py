@@ -145,6 +145,7 @@ def test_no_pattern_chokes_on_a_hostile_line(character: str) -> None:
 PLACES = {
     "/var/lib/trainhall/cluster/alice/j-8a90-1/pods/worker-0/volumes/workspace/src/main.py": "src/main.py",
     "/workspace/main.py": "main.py",
+    "/srv/my data/p-vision/j-8a90-1/pods/worker-0/volumes/workspace/main.py": "main.py",
     "/home/me/workspace/main.py": "/home/me/workspace/main.py",
     "/mnt/volumes/workspace/main.py": "/mnt/volumes/workspace/main.py",
     "/data/pods/worker-0/volumes/tmp/x.bin": "/tmp/x.bin",
