@@ -263,7 +263,7 @@ def test_a_wrong_address_is_said_in_words(visit: Any, portal: Any) -> None:
     alice = visit(viewport={"width": 360, "height": 780}, is_mobile=True)
     page = alice.sign_in("alice")
     page.goto("/jobs/?namespace=nope&status=runing&since=soon")
-    expect(page.locator(".note.error")).to_have_count(3)
+    expect(page.locator(".problems p")).to_have_count(3)
     expect(page.locator(".blank h2")).to_have_text("Nothing matches")
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     alice.picture("list-wrong-address-360")

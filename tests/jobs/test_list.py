@@ -82,7 +82,7 @@ def test_beside_a_wrong_filter_the_right_ones_hold(browser: Client, alice: User,
     assert shown(answer) == ["b"]
     page = answer.content.decode()
     for word in ("status", "sort", "cols", "until"):
-        assert re.search(rf"<span class=\"wrap\">{word}: must be", page), word
+        assert re.search(rf"<p class=\"wrap\">{word}: must be", page), word
     assert 'data-topic="jobs?status=running&amp;user=bob"' in page
 
 
