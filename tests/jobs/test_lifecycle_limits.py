@@ -76,7 +76,7 @@ def test_at_its_limit_a_job_ends_by_that_name_and_its_files_stay(hall: Hall, ali
     command = 'echo 5 > "$TRAINHALL_CHECKPOINT_DIR/step"; echo up; sleep 60'
     job = hall.over(hall_start(hall, alice, command, time_limit=2))
     assert (job.status, job.reason_code) == (JobStatus.FAILED, Reason.TIME_LIMIT)
-    assert job.reason == "It ran for its limit of 2 s and was ended; what it saved is kept."
+    assert job.reason == "The time limit of 2 s was reached."
     run = Path(hall.cluster.root, job.namespace.kubernetes_name, "volumes", "runs", job.pk)
     assert (run / "ckpt" / "step").read_text() == "5\n"
     assert read_lines(job.pk)[0]["text"] == "up"
