@@ -353,7 +353,7 @@ def test_the_form_works_without_javascript(visit: Any) -> None:
     page.fill("[name=name]", "plain")
     page.fill("[name=command]", "echo {{lr}}")
     page.click("button[type=submit]:has-text('Submit')")
-    expect(page.locator("#e-command")).to_contain_text("uses the parameter 'lr'")
+    expect(page.locator("#e-command")).to_contain_text("Uses the parameter 'lr'")
     page.fill("[name=command]", "echo")
     page.click("button[type=submit]:has-text('Submit')")
     page.wait_for_url(JOB_PAGE)
