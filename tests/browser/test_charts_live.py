@@ -18,7 +18,11 @@ for step in range(400):
         trainhall.log({"loss": 0.5}, step=step - 20)
     time.sleep(0.1)
 END"""
-POINTS = """key => Number((document.querySelector(`[data-chart][data-key="${key}"]`)?.textContent.match(/([0-9,]+) points?/) || ["", "0"])[1].replace(",", ""))"""
+POINTS = """key => {
+  const card = document.querySelector(`[data-chart][data-key="${key}"]`);
+  const [, count] = card?.textContent.match(/([0-9,]+) points?/) || ["", "0"];
+  return Number(count.replace(",", ""));
+}"""
 
 
 @pytest.mark.parametrize("tab", ["", "metrics/"])

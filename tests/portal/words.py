@@ -75,7 +75,7 @@ _CLASSES = frozenset(
     for name in re.findall(r"\.([a-z][\w-]*)", sheet.read_text())
 )
 _TAG = re.compile(r"(?:input|select|textarea|button|a|summary|td|th|tr|label|:is\(\w+|\w+\)|\.\w+),?")
-_KEYS = re.compile(r"\([a-z-]+: \w+\)|(?:Ctrl|Shift|Alt) \w+|(?:\w )+\w|same-origin|use strict")
+_KEYS = re.compile(r"Home End|\([a-z-]+: \w+\)|(?:Ctrl|Shift|Alt) \w+|(?:\w )+\w|same-origin|use strict")
 
 
 def _says(text: str) -> bool:
