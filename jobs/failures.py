@@ -14,7 +14,7 @@ from jobs.causes.scene import Line, Scene, WorkerEnd, clean
 from jobs.causes.words import OWNERS, Owner
 from jobs.cluster.observed import Observed
 from jobs.explain import explain
-from jobs.logs import read_lines
+from jobs.logs.lines import read_lines
 from jobs.models import Attempt, Job, JobFeed, Worker
 from jobs.states import JobStatus, Reason
 

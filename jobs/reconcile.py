@@ -18,7 +18,7 @@ from jobs.cluster.observed import Observed, WorkerState, free_capacity, observe_
 from jobs.cluster.port import Cluster as Port
 from jobs.cluster.port import Manifest, Observation
 from jobs.exceptions import ClusterUnavailable
-from jobs.logs import LogFollower, Sink
+from jobs.logs.lines import LogFollower, Sink
 from jobs.models import Attempt, Cluster, Job, Worker
 from jobs.states import JobStatus, Reason
 

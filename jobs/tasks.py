@@ -10,7 +10,8 @@ from celery.exceptions import SoftTimeLimitExceeded
 from django.db.models import Q
 from django.utils import timezone
 
-from jobs import cleaning, code, dispatch, limits, log_sealing
+from jobs import cleaning, code, dispatch, limits
+from jobs.logs import sealing
 from jobs.models import Attempt, Job
 from jobs.states import FINAL, JobStatus
 
@@ -61,9 +62,9 @@ def fetch_waiting_code() -> None:
 @shared_task(soft_time_limit=120)
 def seal_logs() -> None:
     """Move what is full, or over, into the storage."""
-    for job_id, over in log_sealing.due():
+    for job_id, over in sealing.due():
         try:
-            while log_sealing.seal(job_id, whole=over):
+            while sealing.seal(job_id, whole=over):
                 pass
         except SoftTimeLimitExceeded:
             raise

@@ -9,7 +9,7 @@ from django.http import QueryDict
 
 from jobs.exceptions import SpecError
 from jobs.filters import JobFilter, read_filter
-from jobs.logs import worker_of
+from jobs.logs.lines import worker_of
 
 _JOB_ID = re.compile(r"[0-9a-z]{1,32}")
 _SLUG = re.compile(r"[-a-zA-Z0-9_]{1,63}")

@@ -12,11 +12,11 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from jobs import log_search
 from jobs.api.jobs import ANY_OBJECT
 from jobs.exceptions import SpecError
-from jobs.log_stretches import NO_END, PAGE_BYTES, Wanted
-from jobs.logs import MAX_LIMIT, download, read_lines, worker_of, zipped
+from jobs.logs import search
+from jobs.logs.lines import MAX_LIMIT, download, read_lines, worker_of, zipped
+from jobs.logs.stretches import NO_END, PAGE_BYTES, Wanted
 from jobs.models import Job
 from jobs.scope import visible_job
 
@@ -58,27 +58,27 @@ class JobLogsView(APIView):
         if query.get("q"):
             wanted = Wanted(attempt, worker, after, NO_END if before is None else before)
             backwards = before is not None and "after" not in query
-            return Response(search(job.pk, query, wanted, limit=limit, backwards=backwards))
+            return Response(search_answer(job.pk, query, wanted, limit=limit, backwards=backwards))
         lines = read_lines(
             job.pk, after=after, before=before, worker=worker, attempt=attempt, limit=limit, most_bytes=PAGE_BYTES
         )
         return Response({"lines": lines, "next": lines[-1]["seq"] if lines else after})
 
 
-def search(job_id: str, query: Any, wanted: Wanted, *, limit: int, backwards: bool) -> dict[str, Any]:
+def search_answer(job_id: str, query: Any, wanted: Wanted, *, limit: int, backwards: bool) -> dict[str, Any]:
     """What of a log matches, as far as a request's time allows; `next` is where to go on, until `done`."""
-    pattern = log_search.Pattern.parse(
+    pattern = search.Pattern.parse(
         query["q"], ignore_case="i" in query.get("case", ""), literal=bool(query.get("literal"))
     )
     if query.get("count"):
-        counted = log_search.count(job_id, pattern, wanted)
+        counted = search.count(job_id, pattern, wanted)
         return {
             "count": counted.total,
             "seqs": counted.seqs,
             "searched": counted.searched,
             "done": counted.done,
         }
-    find = log_search.find_before if backwards else log_search.find_after
+    find = search.find_before if backwards else search.find_after
     found = find(job_id, pattern, wanted, limit=limit)
     return {"lines": found.lines, "next": found.searched, "done": found.done}
 

@@ -13,7 +13,7 @@ from accounts.roles import Verb
 from jobs.archives import text_files
 from jobs.documents import job_document
 from jobs.keeping import kept_until
-from jobs.logs import last_lines
+from jobs.logs.lines import last_lines
 from jobs.outlook import why_waiting
 from jobs.preview import manifests_of, what_ran
 from jobs.quoting import fill_in

@@ -8,7 +8,7 @@ from django.http import Http404, HttpRequest, HttpResponse, QueryDict, Streaming
 from django.views.decorators.http import require_GET
 
 from jobs.api.logs import text_response
-from jobs.logs import read_lines, worker_of
+from jobs.logs.lines import read_lines, worker_of
 from jobs.scope import visible_job
 from jobs.views.job import job_page
 

@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 from django.db import InterfaceError, OperationalError
 
-from jobs import logs
 from jobs.cluster.port import RawLine
+from jobs.logs.lines import MAX_LIMIT, read_lines
 from jobs.models import Attempt, JobFeed, Worker
 from metrics import ingest
 from metrics.doors.memory import Gathered, Memory, Point
@@ -161,9 +161,7 @@ class StdoutDoor:
         found: list[dict[str, Any]] = []
         before = 2**62
         while len(found) < READ_AGAIN + newer:
-            page = logs.read_lines(
-                reader.job_id, before=before, worker=reader.name, attempt=reader.attempt, limit=logs.MAX_LIMIT
-            )
+            page = read_lines(reader.job_id, before=before, worker=reader.name, attempt=reader.attempt, limit=MAX_LIMIT)
             if not page:
                 break
             found = page + found

@@ -77,7 +77,7 @@ def filled(job: str, keys: list[str], steps: int) -> dict[str, Any]:
 def said(job: str) -> None:
     """Lines of a job's worker, stored as the watcher stores them."""
     from jobs.cluster.port import RawLine
-    from jobs.logs import store_lines
+    from jobs.logs.lines import store_lines
     from jobs.models import Attempt, Worker
 
     attempt = Attempt.objects.select_related("job").get(job_id=job)

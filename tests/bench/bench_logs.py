@@ -64,10 +64,10 @@ def fill() -> tuple[str, int, bytes]:
     from django.utils import timezone
 
     from accounts.models import Namespace, User
-    from jobs import log_sealing
     from jobs.cluster.port import RawLine
-    from jobs.log_text import as_seen
-    from jobs.logs import store_lines
+    from jobs.logs import sealing
+    from jobs.logs.lines import store_lines
+    from jobs.logs.text import as_seen
     from tests.factories import make_attempt, make_job
 
     job = make_job(
@@ -93,7 +93,7 @@ def fill() -> tuple[str, int, bytes]:
         seen += as_seen([text for text, overwritten in some if not overwritten])
         size += sum(len(text.encode()) for text, _overwritten in some)
         lines += BLOCK
-    while log_sealing.seal(job.pk, whole=True):
+    while sealing.seal(job.pk, whole=True):
         pass
     return job.pk, lines, "\n".join(seen).encode()
 

@@ -37,7 +37,7 @@ TICKS = "python3 -c \"import time\nfor n in range({count}):\n print('tick', n, f
 # lines as the watcher stores them, only faster than a cluster lets a program write
 STORE = """
 import time
-from jobs import logs
+from jobs.logs import lines as logs
 from jobs.cluster.port import RawLine
 from jobs.models import Worker
 worker = Worker.objects.get(attempt__job_id="{job}")

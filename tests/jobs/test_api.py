@@ -212,7 +212,7 @@ def test_an_upload_is_used_by_its_digest_and_only_by_its_owner(api: Client, sett
 
 def test_lines_are_read_from_any_point(api: Client, alice: Any, vision: Any) -> None:
     from jobs.cluster.port import RawLine
-    from jobs.logs import store_lines
+    from jobs.logs.lines import store_lines
     from tests.factories import make_attempt
 
     job = make_job(alice, vision, status=JobStatus.RUNNING, attempt_number=1)

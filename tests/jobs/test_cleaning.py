@@ -14,7 +14,7 @@ from django.utils import timezone
 
 from jobs import cleaning, dispatch, lifecycle
 from jobs.exceptions import ObjectGone
-from jobs.logs import read_lines
+from jobs.logs.lines import read_lines
 from jobs.models import Attempt, Job, JobEvent
 from jobs.states import JobStatus, Reason
 from tests.factories import make_attempt, make_job

@@ -11,7 +11,7 @@ from jobs import failures, git_address, reconcile
 from jobs.cluster.observed import Observed
 from jobs.cluster.port import RawLine
 from jobs.documents import job_document
-from jobs.logs import store_lines
+from jobs.logs.lines import store_lines
 from jobs.models import Attempt, Job, JobEvent, Worker
 from jobs.states import JobStatus, Reason
 from tests.factories import make_attempt, make_job

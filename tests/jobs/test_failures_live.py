@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from jobs.logs import read_lines
+from jobs.logs.lines import read_lines
 from jobs.models import Attempt, Job
 from tests.jobs.test_journey import Hall
 

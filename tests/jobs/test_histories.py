@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from jobs import lifecycle, submission
-from jobs.logs import LogFollower
+from jobs.logs.lines import LogFollower
 from jobs.models import Attempt, Job, JobEvent, UsageInterval
 from jobs.reconcile import bring_in_line
 from jobs.states import FINAL, MOVES, JobStatus

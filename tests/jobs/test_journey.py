@@ -11,7 +11,7 @@ from django.db import IntegrityError, connection
 
 from jobs import dispatch, submission
 from jobs.exceptions import IdempotencyConflict, NeverFits, NotAllowed, SpecError
-from jobs.logs import read_lines
+from jobs.logs.lines import read_lines
 from jobs.models import Attempt, Job, JobEvent, UsageInterval, Worker
 from jobs.reading import document_of
 from jobs.reconcile import Mirror

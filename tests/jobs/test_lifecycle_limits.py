@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from jobs import lifecycle
 from jobs.limits import warn_of_limits
-from jobs.logs import read_lines
+from jobs.logs.lines import read_lines
 from jobs.models import Attempt, Job, JobEvent
 from jobs.states import JobStatus, Reason
 from tests.factories import make_attempt, make_job

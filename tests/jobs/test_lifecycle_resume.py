@@ -12,7 +12,7 @@ import pytest
 from jobs import dispatch, submission
 from jobs.checkpoints import newest
 from jobs.cluster.port import RunFile
-from jobs.logs import read_lines
+from jobs.logs.lines import read_lines
 from jobs.models import Attempt, Job, UsageInterval
 from jobs.preview import manifests_of
 from jobs.states import JobStatus

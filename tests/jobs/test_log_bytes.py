@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 from django.core.files.storage import default_storage
 
-from jobs import log_sealing
 from jobs.cluster.port import RawLine
 from jobs.exceptions import ObjectGone
-from jobs.log_chunks import folder_of
-from jobs.log_search import Pattern, count
-from jobs.log_stretches import Wanted
-from jobs.logs import BYTES_PER_BLOCK, LogFollower, download, read_lines, zipped
+from jobs.logs import sealing
+from jobs.logs.chunks import folder_of
+from jobs.logs.lines import BYTES_PER_BLOCK, LogFollower, download, read_lines, zipped
+from jobs.logs.search import Pattern, count
+from jobs.logs.stretches import Wanted
 from jobs.models import Attempt, Job, LogBlock
 from jobs.states import JobStatus
 from tests.factories import make_attempt, make_job
@@ -104,7 +104,7 @@ def test_hard_bytes_of_two_attempts_outlive_their_objects(yard: Yard, job: Job) 
         whole = "".join(f"[{number}/worker-0] {line.text}\n" for number, line in raw if not line.overwritten).encode()
         assert b"".join(download(job.pk)) == whole
         assert gzip.decompress(b"".join(zipped(download(job.pk)))) == whole
-        while log_sealing.seal(job.pk, whole=True):
+        while sealing.seal(job.pk, whole=True):
             pass
     assert not LogBlock.objects.exists()
 
@@ -127,4 +127,4 @@ def test_long_lines_make_small_blocks_and_short_pages(yard: Yard, job: Job) -> N
         assert numbers(after=most - 1) == [most, most + 1, most + 2]
         assert numbers(before=most + 2) == [most - 1, most, most + 1]
         assert len(read_lines(job.pk)) == 30
-        log_sealing.seal(job.pk, whole=True)
+        sealing.seal(job.pk, whole=True)

@@ -10,8 +10,8 @@ from asgiref.sync import async_to_sync
 from django.test import Client
 from django.urls import reverse
 
-from jobs import logs
 from jobs.cluster.port import RawLine
+from jobs.logs import lines as logs
 from jobs.models import Job, Worker
 from tests.cast import PASSWORD
 from tests.factories import make_attempt, make_job

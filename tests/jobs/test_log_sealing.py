@@ -15,12 +15,12 @@ from django.core.files.storage import default_storage
 from django.db import connection, transaction
 from django.utils import timezone
 
-from jobs import log_sealing
 from jobs.cluster.port import RawLine
-from jobs.log_chunks import folder_of
-from jobs.log_search import Pattern, count, find_after, find_before
-from jobs.log_stretches import Wanted
-from jobs.logs import download, last_lines, read_lines, store_lines, zipped
+from jobs.logs import sealing
+from jobs.logs.chunks import folder_of
+from jobs.logs.lines import download, last_lines, read_lines, store_lines, zipped
+from jobs.logs.search import Pattern, count, find_after, find_before
+from jobs.logs.stretches import Wanted
 from jobs.models import Attempt, Job, LogBlock, LogChunk
 from jobs.states import JobStatus
 from jobs.tasks import seal_logs
@@ -97,7 +97,7 @@ def test_every_answer_is_the_same_once_lines_are_sealed(job: Job) -> None:
 
     before = answers()
     assert before[0][2]["text"] == "\x1b[32mgreen\x1b[0m"
-    assert log_sealing.seal(job.pk, whole=False) == 0  # far from full
+    assert sealing.seal(job.pk, whole=False) == 0  # far from full
     end(job)
     seal_logs()
     assert not LogBlock.objects.exists()
@@ -113,9 +113,9 @@ def test_every_answer_is_the_same_once_lines_are_sealed(job: Job) -> None:
 def test_a_job_that_has_just_ended_waits_for_its_last_words(job: Job) -> None:
     tell(job)
     end(job, ago=timedelta(seconds=5))
-    assert log_sealing.due() == []
+    assert sealing.due() == []
     end(job)
-    assert log_sealing.due() == [(job.pk, True)]
+    assert sealing.due() == [(job.pk, True)]
 
 
 def test_full_stretches_go_while_the_job_runs(job: Job) -> None:
@@ -123,7 +123,7 @@ def test_full_stretches_go_while_the_job_runs(job: Job) -> None:
     chance = random.Random(3)
     for _block in range(12):
         write(attempt, *(chance.randbytes(250).hex() for _line in range(1000)))
-    assert log_sealing.due() == [(job.pk, False)]
+    assert sealing.due() == [(job.pk, False)]
     seal_logs()
     assert LogChunk.objects.get().last_seq == 9_000
     assert LogBlock.objects.count() == 3
@@ -135,11 +135,11 @@ def test_full_stretches_go_while_the_job_runs(job: Job) -> None:
 
 def test_many_small_blocks_are_full_as_well(job: Job) -> None:
     attempt = make_attempt(job)
-    for number in range(log_sealing.FULL_ROWS + 2):
+    for number in range(sealing.FULL_ROWS + 2):
         write(attempt, f"second {number}")
     seal_logs()
     assert LogBlock.objects.count() == 2
-    assert [line["seq"] for line in read_lines(job.pk, limit=5000)] == list(range(1, log_sealing.FULL_ROWS + 3))
+    assert [line["seq"] for line in read_lines(job.pk, limit=5000)] == list(range(1, sealing.FULL_ROWS + 3))
     found = find_before(job.pk, Pattern.parse("second [0-9]$"), Wanted(), limit=3)
     assert [line["text"] for line in found.lines] == ["second 7", "second 8", "second 9"]
 
@@ -148,19 +148,19 @@ def test_a_crash_before_the_commit_loses_nothing_and_leaves_nothing(job: Job) ->
     tell(job)
     before = read_lines(job.pk)
     with transaction.atomic():
-        assert log_sealing.seal(job.pk, whole=True) == 15
+        assert sealing.seal(job.pk, whole=True) == 15
         transaction.set_rollback(True)
     assert (LogChunk.objects.count(), len(files_of(job))) == (0, 1)
     assert read_lines(job.pk) == before
     orphan = files_of(job)[0]
-    assert log_sealing.seal(job.pk, whole=True) == 15
+    assert sealing.seal(job.pk, whole=True) == 15
     assert len(files_of(job)) == 1 and orphan not in files_of(job)
     assert read_lines(job.pk) == before
 
 
 def test_a_chunk_that_the_storage_lost_is_said_in_its_place(job: Job) -> None:
     attempt = tell(job)
-    log_sealing.seal(job.pk, whole=True)
+    sealing.seal(job.pk, whole=True)
     write(attempt, "after it")
     path = Path(default_storage.path(LogChunk.objects.get().storage_name))
     body = path.read_bytes()
@@ -173,7 +173,7 @@ def test_a_chunk_that_the_storage_lost_is_said_in_its_place(job: Job) -> None:
 
 def test_a_download_has_every_line_of_all_and_says_whose(job: Job) -> None:
     last = tell(job)
-    log_sealing.seal(job.pk, whole=True)
+    sealing.seal(job.pk, whole=True)
     write(last, "end")
     text = b"".join(download(job.pk)).decode()
     assert text.split("\n")[:3] == ["[1/worker-0] start", "[1/worker-0] ", "[1/worker-0] \x1b[32mgreen\x1b[0m"]
@@ -226,9 +226,9 @@ def test_a_reader_meets_every_line_once_while_they_are_sealed(job: Job) -> None:
 
 
 def seal_some(job_id: str, rows: int) -> int:
-    kept = log_sealing.FULL_ROWS
-    log_sealing.FULL_ROWS = rows
+    kept = sealing.FULL_ROWS
+    sealing.FULL_ROWS = rows
     try:
-        return log_sealing.seal(job_id, whole=False)
+        return sealing.seal(job_id, whole=False)
     finally:
-        log_sealing.FULL_ROWS = kept
+        sealing.FULL_ROWS = kept

@@ -11,9 +11,9 @@ from asgiref.sync import async_to_sync
 from django.test import Client
 
 from jobs.cluster.port import RawLine
-from jobs.log_search import Pattern, count, find_after, find_before
-from jobs.log_stretches import Wanted
-from jobs.logs import store_lines
+from jobs.logs.lines import store_lines
+from jobs.logs.search import Pattern, count, find_after, find_before
+from jobs.logs.stretches import Wanted
 from jobs.models import Attempt, Job
 from jobs.states import JobStatus
 from tests.cast import PASSWORD

@@ -9,7 +9,7 @@ import pytest
 from django.db import OperationalError
 
 from jobs.cluster.port import RawLine
-from jobs.logs import LogFollower, read_lines
+from jobs.logs.lines import LogFollower, read_lines
 from jobs.models import JobFeed, Worker
 from metrics import ingest, store
 from metrics.doors import sink

@@ -21,9 +21,10 @@ from django.utils import timezone
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from accounts.models import Membership
-from jobs import lifecycle, logs
+from jobs import lifecycle
 from jobs.cluster.port import RawLine
 from jobs.credentials import attempt_token
+from jobs.logs import lines as logs
 from jobs.models import Job
 from metrics import sealing, snapshot
 from portal.embedded.home import Home, find_home, make_home

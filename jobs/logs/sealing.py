@@ -16,8 +16,8 @@ from django.db import connection, transaction
 from django.db.models import F
 from django.utils import timezone
 
-from jobs import log_chunks
-from jobs.log_stretches import fresh_of
+from jobs.logs import chunks
+from jobs.logs.stretches import fresh_of
 from jobs.models import LogBlock, LogChunk
 from jobs.states import FINAL
 
@@ -68,14 +68,14 @@ def seal(job_id: str, *, whole: bool) -> int:
         _remove_unknown_files(job_id)
         fresh = fresh_of(rows)
         first, last = rows[0].first_seq, rows[-1].last_seq
-        body = log_chunks.pack(fresh.words, times=fresh.times, writer=fresh.writer, overwritten=fresh.overwritten)
+        body = chunks.pack(fresh.words, times=fresh.times, writer=fresh.writer, overwritten=fresh.overwritten)
         LogChunk.objects.create(
             job_id=job_id,
             first_seq=first,
             last_seq=last,
             writers=fresh.writers,
             size=sum(map(len, fresh.words)),
-            storage_name=log_chunks.save(job_id, first, body),
+            storage_name=chunks.save(job_id, first, body),
         )
         LogBlock.objects.filter(job_id=job_id, first_seq__gte=first, last_seq__lte=last).delete()
         return last - first + 1
@@ -98,7 +98,7 @@ def _oldest(job_id: str) -> tuple[list[LogBlock], bool]:
 
 def _remove_unknown_files(job_id: str) -> None:
     """What a crash left. Only under the lock of the job: then nobody is between a file and its row."""
-    folder = log_chunks.folder_of(job_id)
+    folder = chunks.folder_of(job_id)
     try:
         _folders, names = default_storage.listdir(folder)
     except FileNotFoundError:

@@ -17,7 +17,7 @@ from django.db import connection, transaction
 from jobs import faults, live
 from jobs.cluster.port import Cluster, ObjectRef, RawLine
 from jobs.exceptions import ClusterError
-from jobs.log_stretches import NO_END, Wanted, backward, forward
+from jobs.logs.stretches import NO_END, Wanted, backward, forward
 from jobs.models import Attempt, JobFeed, LogBlock, Worker
 
 LINES_PER_BLOCK = 2000

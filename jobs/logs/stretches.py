@@ -17,8 +17,8 @@ import zstandard
 from django.db.models import F, QuerySet
 from numpy.typing import NDArray
 
-from jobs import log_chunks
-from jobs.log_text import as_seen
+from jobs.logs import chunks
+from jobs.logs.text import as_seen
 from jobs.models import LogBlock, LogChunk
 
 ROWS_AT_ONCE = 8
@@ -44,7 +44,7 @@ class Wanted:
     """Which lines of a log: those with `after` < seq < `before`, of one attempt or all, of one worker or all."""
 
     attempt: int | None = None
-    worker: str | None = None  # as jobs.logs.worker_of names it
+    worker: str | None = None  # as jobs.logs.lines.worker_of names it
     after: int = 0
     before: int = NO_END
 
@@ -122,7 +122,7 @@ class Fresh(Stretch):
 class Sealed(Stretch):
     """Of a chunk in the storage."""
 
-    body: log_chunks.Body
+    body: chunks.Body
 
     def texts(self, numbers: NDArray[np.intp]) -> list[str]:
         return self.body.texts(numbers)
@@ -214,8 +214,8 @@ def _sealed(job_id: str, wanted: Wanted, *, newest_first: bool = False) -> Itera
 def sealed_of(chunk: LogChunk) -> Stretch:
     """A chunk's lines; where the storage has lost them, one line that says so."""
     try:
-        body = log_chunks.load(chunk)
-    except log_chunks.ChunkLost as error:
+        body = chunks.load(chunk)
+    except chunks.ChunkLost as error:
         logger.error("Log of %s: %s", chunk.job_id, error)
         return Fresh(
             writers=[tuple(chunk.writers[0])],

@@ -16,7 +16,7 @@ from django.core.files.base import ContentFile
 from django.core.files.storage import FileSystemStorage, default_storage
 from numpy.typing import NDArray
 
-from jobs.log_text import as_seen
+from jobs.logs.text import as_seen
 from jobs.models import LogChunk
 
 # a header, then three zstd frames: the columns, what is seen (a newline between two lines), and as JSON the texts that

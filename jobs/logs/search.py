@@ -18,7 +18,7 @@ from django.utils.translation import gettext as _
 from numpy.typing import NDArray
 
 from jobs.exceptions import SpecError
-from jobs.log_stretches import PAGE_BYTES, Stretch, Wanted, backward, forward
+from jobs.logs.stretches import PAGE_BYTES, Stretch, Wanted, backward, forward
 from jobs.models import JobFeed
 
 LONGEST_PATTERN = 1000
