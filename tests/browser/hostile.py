@@ -130,7 +130,7 @@ def plant(portal: Portal) -> Planted:
     stopped = rest("jobs/", {**plain, "name": PAYLOADS["bidi"]})["id"]
     rest(f"jobs/{stopped}/cancel/", {"reason": "".join(TEXTS)[:500]})
     for number, text in enumerate(SHORT):
-        place = f"https://localhost:1/{quote(text)}"
+        place = f"https://git.invalid/{quote(text)}"
         code = {"git": place, "ref": re.sub(r"[\s~^:?*\[\\]|\.\.", "", text)}
         fetched = rest("jobs/", {**plain, "name": text, "code": code})["id"]
         query = f"q={quote(text)}&tag={quote(text)}"
