@@ -264,7 +264,9 @@ class TestSurroundings:
         assert "TRAINHALL_SECRET_KEY" not in environment
         assert environment["GREETING"] == "100 $(USER) $$"
         assert environment["TRAINHALL_JOB_ID"] != "forged"
-        assert environment["PATH"].split(":")[0] == str(Path(sys.executable).parent)
+        own = f"{environment['HOME']}/.packages"  # what the job installs stays with it
+        assert environment["PATH"].split(":")[:2] == [f"{own}/bin", str(Path(sys.executable).parent)]
+        assert environment["PIP_TARGET"] == own and environment["PYTHONPATH"].split(":")[-1] == own
         assert environment["HOME"] == environment["TRAINHALL_WORKSPACE"]
         assert environment["LANG"] == "C.UTF-8"
 

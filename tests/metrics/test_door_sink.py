@@ -100,7 +100,7 @@ def test_what_a_crash_kept_from_the_door_is_read_at_the_start(job: Any, pod: Pod
 
 def test_only_so_many_lines_are_read_again(job: Any, pod: Pod, monkeypatch: Any) -> None:
     monkeypatch.setattr(sink, "READ_AGAIN", 10)
-    monkeypatch.setattr(sink.logs, "MAX_LIMIT", 10)
+    monkeypatch.setattr(sink, "MAX_LIMIT", 10)
     pod.write("step=7", *["acc: 1.0"] * 30, door=None)
     pod.write("acc: 1.0", door=StdoutDoor())
     assert min(series(job)["acc"]) > 7  # the step is forgotten, so lines are counted
