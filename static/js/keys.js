@@ -1,6 +1,7 @@
 // Single keys: never in a field, with a modifier, or while an input method composes; they can be switched off in the list that ? shows.
 import { gettext } from "./words.js";
 import { sheet } from "./sheet.js";
+import { toast } from "./toast.js";
 
 const OFF = "keys-off";
 const PATIENCE = 1200; // ms between the two keys of a pair such as g j
@@ -47,6 +48,10 @@ function tab(key) {
   return open(`[data-job] .tabs ${TABS[key].replace("{job}", document.querySelector("[data-job]").dataset.job)}`);
 }
 
+function loaded(module, use) {
+  module.then(use, () => toast(gettext("The portal does not answer: try again in a moment.")));
+}
+
 function inList(key) {
   // the list's own keys: its scripts are loaded only where there is a list
   const row = currentRow();
@@ -55,12 +60,12 @@ function inList(key) {
     return true;
   }
   if (!document.querySelector("tbody[data-job-list]")) return false;
-  import("./bulk.js").then(({ act, clearSelection, selected, toggle }) => {
+  loaded(import("./bulk.js"), ({ act, clearSelection, selected, toggle }) => {
     if (key === "x") toggle(row);
     else if (key === "s") act("stop", selected().length ? selected() : [row].filter(Boolean), { from: row?.querySelector("a.title") });
     else if (key === "Escape" && !clearSelection()) document.querySelector("[data-bulk-results]")?.setAttribute("hidden", "");
   });
-  if (key === "." && row) import("./row_menu.js").then((menu) => menu.openMenu(row));
+  if (key === "." && row) loaded(import("./row_menu.js"), (menu) => menu.openMenu(row));
   return true;
 }
 
@@ -85,12 +90,12 @@ function obey(key) {
 
 export function startKeys() {
   // at hand before it is asked for, so that what one types at once is not lost
-  setTimeout(() => import("./palette.js"), 1000);
+  setTimeout(() => import("./palette.js").catch(() => {}), 1000); // while the portal is away: who asks then is told
   document.addEventListener("keydown", (event) => {
     if (event.isComposing || event.keyCode === 229) return;
     if ((event.ctrlKey || event.metaKey) && !event.altKey && !event.shiftKey && event.key.toLowerCase() === "k") {
       event.preventDefault();
-      import("./palette.js").then((palette) => palette.openPalette());
+      loaded(import("./palette.js"), (palette) => palette.openPalette());
       return;
     }
     if (event.key === "Escape" && event.target.matches("[data-search]") && !event.target.value) event.target.blur();
