@@ -12,7 +12,7 @@ from django.utils.safestring import SafeString
 from django.utils.translation import get_language
 from django.utils.translation import gettext as _
 
-from portal.templatetags.shown import first_values, moment, percent, short, span
+from portal.templatetags.shown import first_values, moment, progress_words, short, span
 
 register = template.Library()
 
@@ -41,18 +41,8 @@ def how(job: dict[str, Any]) -> str:
 
 @register.filter
 def progress_line(job: dict[str, Any]) -> str:
-    """Beside the bar; the metric has a column of its own: 72 %, ETA 3 h 10 m."""
-    progress = job["progress"]
-    if not progress:
-        return ""
-    parts = []
-    if progress["fraction"] is not None:
-        parts.append(percent(progress["fraction"]))
-    elif progress["step"] is not None:
-        parts.append(_("step %(step)s") % {"step": f"{progress['step']:,}"})
-    if progress["eta"] is not None:
-        parts.append(_("ETA %(span)s") % {"span": span(progress["eta"])})
-    return ", ".join(parts)
+    """Beside the bar, where the metric has a column of its own: 72 %, ETA 3 h 10 m."""
+    return progress_words(job, metrics=0)
 
 
 @register.filter

@@ -138,6 +138,11 @@ def shape(resources: dict[str, Any]) -> str:
 @register.filter
 def progress_text(job: dict[str, Any]) -> str:
     """How it goes: 72 %, loss 0.312, ETA 3 h 10 m."""
+    return progress_words(job, metrics=1)
+
+
+def progress_words(job: dict[str, Any], *, metrics: int) -> str:
+    """With the values of so many metrics; where reports have stopped, their silence stands in place of an estimate."""
     progress = job["progress"]
     if not progress:
         return ""
@@ -146,7 +151,7 @@ def progress_text(job: dict[str, Any]) -> str:
         parts.append(percent(progress["fraction"]))
     elif progress["step"] is not None:
         parts.append(_("step %(step)s") % {"step": f"{progress['step']:,}"})
-    parts += [f"{key} {short(value)}" for key, value in first_values(job["headline"], 1)]
+    parts += [f"{key} {short(value)}" for key, value in first_values(job["headline"], metrics)]
     if progress["eta"] is not None:
         parts.append(_("ETA %(span)s") % {"span": span(progress["eta"])})
     parts += silence(progress)

@@ -159,6 +159,24 @@ def test_a_running_job_without_progress_says_how_long_it_runs(browser: Client, a
     assert "runs 4 m 2 s, no progress reported" in browser.get("/jobs/").content.decode().replace("4 m 3 s", "4 m 2 s")
 
 
+def test_a_row_whose_reports_have_stopped_says_so_and_estimates_nothing(
+    browser: Client, alice: User, vision: Any
+) -> None:
+    job = make_job(alice, vision, status="running", started_at=timezone.now() - timedelta(hours=1))
+    told = {
+        "step": 20,
+        "total": 100,
+        "at": time.time() - 600,
+        "gap": 2.0,
+        "from_step": 0,
+        "from_at": time.time() - 3600,
+    }
+    job.feed.__class__.objects.filter(pk=job.pk).update(progress=told)
+    page = browser.get("/jobs/").content.decode()
+    assert "no report for 10 m" in page
+    assert "ETA" not in page
+
+
 def test_a_row_tells_its_metric_its_gpus_and_its_time(browser: Client, alice: User, vision: Any) -> None:
     now = timezone.now()
     job = make_job(alice, vision, status="succeeded", started_at=now - timedelta(minutes=90), finished_at=now)
