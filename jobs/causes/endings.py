@@ -22,7 +22,7 @@ BY_REASON: dict[Reason, str] = {
     Reason.NODE_LOST: "node_lost",
     Reason.OUTCOME_UNKNOWN: "outcome_unknown",
 }
-BY_SIGNAL = {
+BY_SIGNAL: dict[int, str] = {
     signals.SIGSEGV: "segfault",
     signals.SIGABRT: "aborted",
     signals.SIGBUS: "bus_error",
@@ -75,7 +75,7 @@ def by_exit(worker: WorkerEnd, scene: Scene) -> Finding:
     last = last_line(worker)
     values: dict[str, str] = {}
     if worker.signal is not None:
-        kind = BY_SIGNAL.get(worker.signal, "signalled")  # type: ignore[call-overload]
+        kind = BY_SIGNAL.get(worker.signal, "signalled")
         values["signal"] = signal_name(worker.signal)
     elif scene.code == Reason.COMMAND_NOT_FOUND or worker.exit_code in BY_EXIT:
         kind = BY_EXIT.get(worker.exit_code or 0, "command_not_found")

@@ -85,10 +85,12 @@ def changes_of(kind: str, scene: Scene) -> tuple[tuple[str, str], ...]:
 def _number(parameters: Mapping[str, Any], names: tuple[str, ...]) -> tuple[str, float] | None:
     by_name = {name.lower().replace("-", "_"): name for name in parameters}
     for name in names:
-        value = parameters.get(by_name.get(name, ""))
+        given = by_name.get(name)
+        if given is None:
+            continue
         try:
-            return by_name[name], float(value)  # type: ignore[arg-type]
-        except (KeyError, TypeError, ValueError):
+            return given, float(parameters[given])
+        except (TypeError, ValueError):  # it has that name and is no number
             continue
     return None
 

@@ -34,14 +34,14 @@ def _sign(kind: str, pattern: str, *, flags: int = 0, reach: int = 60, **more: b
 
 # Xids that mean the GPU or its link; the others may come from a program (NVIDIA's list)
 BROKEN_GPU = frozenset({48, 54, 62, 63, 64, 74, 79, 92, 94, 95, 119, 120, 136, 140, 143})
-I = re.IGNORECASE  # noqa: E741
+ANY_CASE = re.IGNORECASE
 
 SIGNS: tuple[Sign, ...] = (
     _sign("xid", r"\bXid:? ?(?:\(PCI:[\w:.]{1,30}\): ?)?(?P<xid>\d{1,3})\b", reach=300, strong=True),
     _sign(
         "gpu_hardware",
         r"(?P<fault>uncorrectable (?:NVLink|ECC) error|GPU has fallen off the bus|GPU is lost)",
-        flags=I,
+        flags=ANY_CASE,
         reach=300,
         strong=True,
     ),
@@ -164,12 +164,12 @@ SIGNS: tuple[Sign, ...] = (
         strong=True,
     ),
     # numbers
-    _sign("nan_loss", r"FloatingPointError: [^\n]{0,200}\b(?:nan|inf|infinite)", flags=I),
+    _sign("nan_loss", r"FloatingPointError: [^\n]{0,200}\b(?:nan|inf|infinite)", flags=ANY_CASE),
     _sign(
         "nan_loss",
         r"\bloss\b[^\n]{0,40}\b(?:is|was|became|are|of) (?:now )?(?:nan|inf|not finite|infinite)\b|(?:nan|"
         r"non-?finite|infinite) (?:\w+ )?loss\b",
-        flags=I,
+        flags=ANY_CASE,
     ),
     # imports
     _sign("module_missing", r"No module named '?(?P<module>[\w.]+)'?"),
@@ -195,7 +195,7 @@ SIGNS: tuple[Sign, ...] = (
     _sign(
         "address_in_use",
         r"(?:Address already in use|EADDRINUSE)(?:[^\n]{0,60}?(?:port|:)[ :]?(?P<port>\d{2,5})\b)?",
-        flags=I,
+        flags=ANY_CASE,
     ),
     _sign(
         "access_refused",

@@ -7,6 +7,7 @@ first and then the chunks below the first of them meets every line once, whateve
 from __future__ import annotations
 
 import logging
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
@@ -53,7 +54,7 @@ class Wanted:
 
 
 @dataclass(slots=True)
-class Stretch:
+class Stretch(ABC):
     """Lines as columns; `picked` are the numbers of those that were asked for."""
 
     writers: list[Writer]
@@ -74,12 +75,13 @@ class Stretch:
     def last_picked(self) -> int:
         return int(self.seqs[self.picked[-1]]) if len(self.picked) else 0
 
+    @abstractmethod
     def texts(self, numbers: NDArray[np.intp]) -> list[str]:
         """What the program wrote, escapes and all."""
-        raise NotImplementedError
 
+    @abstractmethod
     def seen(self) -> Seen:
-        raise NotImplementedError
+        """What people see of it."""
 
     def lines(self, numbers: NDArray[np.intp]) -> list[dict[str, Any]]:
         if not len(numbers):
