@@ -54,9 +54,14 @@ def submit(
     origin: str,
     idempotency_key: str = "",
     parent: Job | None = None,
+    asked: Any = None,
 ) -> Submitted:
-    """One accepted request is one job: the row, its first event and its audit row in one transaction."""
-    digest = hashlib.sha256(orjson.dumps(document.data, option=orjson.OPT_SORT_KEYS, default=str)).hexdigest()
+    """One accepted request is one job: the row, its first event and its audit row in one transaction.
+
+    `asked` is what a repeat is known by, where the document is not what was sent: that of a clone counts its name on.
+    """
+    told = document.data if asked is None else asked
+    digest = hashlib.sha256(orjson.dumps(told, option=orjson.OPT_SORT_KEYS, default=str)).hexdigest()
     if len(idempotency_key) > 100:
         raise SpecError(_("Idempotency-Key is longer than 100 characters."))
     if earlier := _earlier(user, idempotency_key, digest):

@@ -72,6 +72,7 @@ class JobCloneView(APIView):
             origin="cli" if request.headers.get("User-Agent", "").startswith("trainhall-cli") else "api",
             idempotency_key=request.headers.get("Idempotency-Key", ""),
             parent=parent,
+            asked={"clone": parent.pk, **wish.validated_data},
         )
         job = Job.objects.for_rows().get(pk=done.job.pk)
         told = {**job_document(job), **lineage.told(job, user)}
