@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import difflib
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -17,7 +17,6 @@ from jobs.quoting import text_of
 from jobs.reading import read_document
 
 LONGEST = 200  # characters of a value that are shown
-COMPARED = 200 * 2**10  # characters of a text whose lines are still counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,10 +128,11 @@ def _change(field: str, old: Any, new: Any) -> Change:
 
 
 def _counted(before: str, after: str) -> str:
-    if len(before) + len(after) > COMPARED:
-        return _("other text")
-    moves = [line[:1] for line in difflib.ndiff(before.splitlines(), after.splitlines())]
-    more, fewer = moves.count("+"), moves.count("-")
+    # counted, not aligned: a difference that aligns lines takes time by their square, and this is asked while one types
+    had, has = Counter(before.splitlines()), Counter(after.splitlines())
+    more, fewer = (has - had).total(), (had - has).total()
+    if not more and not fewer:
+        return _("the same lines in another order")
     return _("%(more)s and %(fewer)s") % {
         "more": ngettext("%(count)d line more", "%(count)d lines more", more) % {"count": more},
         "fewer": ngettext("%(count)d line fewer", "%(count)d lines fewer", fewer) % {"count": fewer},

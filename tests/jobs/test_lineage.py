@@ -160,3 +160,24 @@ def test_a_changed_script_is_told_by_its_lines(parent: Job) -> None:
     data["code"] = {"files": {"train.sh": "echo $@\necho more\n"}}
     (change,) = lineage.changes_from(parent, data)
     assert change.field == "code.files.train.sh" and change.lines == "1 line more and 0 lines fewer"
+
+
+def test_a_clone_asked_for_again_with_its_key_is_the_same_job(parent: Job) -> None:
+    bob = client_of("bob")
+    body = {"set": {"secrets.HF_TOKEN": {"value": "mine"}, "parameters.epochs": 5}}
+    path, key = f"/api/v1/jobs/{parent.pk}/clone/", {"Idempotency-Key": "once"}
+    first = bob.post(path, body, content_type="application/json", headers=key)
+    again = bob.post(path, body, content_type="application/json", headers=key)
+    assert (first.status_code, again.status_code) == (201, 200)
+    assert first.json()["id"] == again.json()["id"]
+    other = bob.post(path, {"set": {**body["set"], "parameters.epochs": 6}}, content_type="application/json", headers=key)
+    assert other.status_code == 409
+
+
+def test_lines_of_two_long_texts_are_counted_and_not_aligned() -> None:
+    before = "".join(f"a{number}\n" for number in range(20_000))
+    after = "".join(f"b{number}\n" for number in range(20_001))
+    (change,) = lineage._differences({"command": before}, {"command": after}, "")
+    assert change.lines == "20001 lines more and 20000 lines fewer"
+    (moved,) = lineage._differences({"command": "x\ny\n"}, {"command": "y\nx\n"}, "")
+    assert moved.lines == "the same lines in another order"
