@@ -6,8 +6,9 @@ many they are and how many are not finite. Rows of rows are made the same way, s
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
+from typing import Any
 
 import numpy as np
 
@@ -62,6 +63,11 @@ def of_points(run: Run) -> Coarse:
 
 def of_chunk(run: Run) -> Coarse:
     return _grouped(of_points(run), np.arange(0, len(run), POINTS))
+
+
+def rows_in(measures: Iterable[Mapping[str, Any]]) -> int:
+    """How many rows chunks of these measures have: one that is not full has fewer."""
+    return sum(-(-one["count"] // POINTS) for one in measures)
 
 
 def joined(pieces: Sequence[Coarse]) -> Coarse:

@@ -255,8 +255,9 @@ def _read_one(
     ]
     if buckets and not weight:
         whole = [row for row in needed if _is_whole(row, first, last, start=start, end=end, before=before, new=new)]
-        if len(whole) * coarse.ROWS >= buckets and (rows_of := _rows_of(whole)) is not None:
-            parts = [row for row in needed if row not in whole]
+        if coarse.rows_in(whole) >= buckets and (rows_of := _rows_of(whole)) is not None:
+            ids = {row["id"] for row in whole}
+            parts = [row for row in needed if row["id"] not in ids]
             beside = _cut(chunks.last_wins([*_points_of(parts), new]), x=x, start=start, end=end, before=before)
             if (found := _in_buckets([*rows_of, coarse.of_points(beside)], x=x, buckets=buckets)) is not None:
                 group = tail.group or rows[-1]["group"]

@@ -96,3 +96,19 @@ def test_the_newest_attempt_wins_also_here(long: Any, job: Any) -> None:
     report(job, {"a": [(12_000, 0.25)]}, attempt=2)
     [old, _new] = store.read_series(job.pk, keys=["a"], buckets=50)
     assert old.buckets is not None and old.buckets.step[-1] == 11_999 and old.buckets.count.sum() == 12_000
+
+
+@pytest.mark.parametrize(("count", "buckets"), [(100, 20), (2 * coarse.POINTS, 20)])
+def test_a_chunk_that_is_not_full_answers_as_many_buckets_as_asked(job: Any, count: int, buckets: int) -> None:
+    report(job, {"a": [(step, step / 7) for step in range(count)]})
+    sealing.seal(job.pk, 1, leave=timedelta(0))
+    assert Chunk.objects.get(job=job).coarse is not None
+    [found] = store.read_series(job.pk, keys=["a"], buckets=buckets)
+    assert found.buckets is not None and len(found.buckets) == buckets
+
+
+def test_few_sealed_points_come_as_they_are(job: Any) -> None:
+    report(job, {"a": [(1, 0.5), (2, 0.25), (3, 0.125)]})
+    sealing.seal(job.pk, 1, leave=timedelta(0))
+    [found] = store.read_series(job.pk, keys=["a"], buckets=10)
+    assert found.run is not None and found.run.value.tolist() == [0.5, 0.25, 0.125]
