@@ -18,7 +18,7 @@ from accounts.models import AuditEvent, User
 from jobs import forms
 from jobs.documents import iso
 from jobs.exceptions import SpecError
-from jobs.form_fields import Fields
+from jobs.form_fields import Fields, extra_of
 from jobs.models import Draft, Job
 from jobs.reading import read_document
 
@@ -116,6 +116,8 @@ def kept_values(values: Any) -> Fields:
         kept[pair] = _rows(values.get(pair, []), ("name", "value"))
     kept["secret"] = _rows(values.get("secret", []), ("name",))
     kept["yaml"] = _without_secrets(kept["yaml"])
+    extra = forms.without_secrets(extra_of(kept))
+    kept["extra"] = json.dumps(extra, ensure_ascii=False) if extra else ""
     # a pasted .env is full of secrets, and not yet sorted into rows
     kept["env_text"] = ""
     try:

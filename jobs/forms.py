@@ -17,7 +17,7 @@ from jobs.dotenv import read_dotenv
 from jobs.exceptions import SpecError, UploadError
 from jobs.form_fields import Fields, data_of, extra_of, fields_of
 from jobs.parsing import FIELDS, RESOURCE_FIELDS
-from jobs.reading import MAX_YAML, Document, document_of, read_document
+from jobs.reading import MAX_YAML, Document, document_of, emptied, read_document
 from jobs.yaml_text import merged, to_yaml
 
 TEXTS = (
@@ -155,14 +155,10 @@ def is_apart(values: Fields) -> bool:
 
 
 def without_secrets(data: dict[str, Any]) -> dict[str, Any]:
-    secrets = data.get("secrets")
-    if not isinstance(secrets, dict):
+    if "secrets" not in data:
         return dict(data)
-    hidden = {
-        name: {**entry, "value": ""} if isinstance(entry, dict) and "value" in entry else entry
-        for name, entry in secrets.items()
-    }
-    return {**data, "secrets": hidden}
+    hidden = emptied(data["secrets"])
+    return {**data, "secrets": hidden} if hidden else {name: data[name] for name in data if name != "secrets"}
 
 
 def secrets_in(document: Document) -> dict[str, str]:

@@ -30,21 +30,39 @@ class Document:
 
     def without_values_of_secrets(self) -> str:
         """The text to keep: verbatim, unless a secret was typed into it, whose value then leaves it."""
-        typed = [entry for entry in _secrets(self.data) if "value" in entry]
-        if not typed:
+        if self.data.get("secrets") == emptied(self.data.get("secrets")):
             return self.text
         copy = load_to_edit(self.text) if self.format == "yaml" else json.loads(self.text)
-        for entry in _secrets(copy):
-            if "value" in entry:
-                entry["value"] = ""
+        empty_secrets(copy)
         if self.format == "json":
             return json.dumps(copy, ensure_ascii=False, indent=2)
         return dump_edited(copy)
 
 
-def _secrets(data: Any) -> list[dict[str, Any]]:
-    secrets = data.get("secrets") if isinstance(data, dict) else None
-    return [entry for entry in secrets.values() if isinstance(entry, dict)] if isinstance(secrets, dict) else []
+def emptied(secrets: Any) -> Any:
+    """Secrets by name only. Whatever stands where a value or a reference belongs may be the secret itself: people type
+    `HF_TOKEN: hf_…`."""
+    if not isinstance(secrets, dict):
+        return None
+    return {name: entry if _is_reference(entry) else {"value": ""} for name, entry in secrets.items()}
+
+
+def empty_secrets(data: dict[str, Any]) -> None:
+    """The same in place, so that the comments around them stay."""
+    secrets = data.get("secrets")
+    if not isinstance(secrets, dict):
+        data.pop("secrets", None)
+        return
+    for name, entry in secrets.items():
+        if isinstance(entry, dict) and set(entry) == {"value"}:
+            entry["value"] = ""
+        elif not _is_reference(entry):
+            secrets[name] = {"value": ""}
+
+
+def _is_reference(entry: Any) -> bool:
+    """`{from: team-keys, key: wandb}`, which names a secret of the namespace."""
+    return isinstance(entry, dict) and "from" in entry and set(entry) <= {"from", "key"}
 
 
 def read_document(text: str, *, format: str) -> Document:  # noqa: A002 - the word of DESIGN 12

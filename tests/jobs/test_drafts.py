@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import uuid
 from typing import Any
 
@@ -120,3 +121,31 @@ def test_the_oldest_makes_room_and_only_forms_of_a_bearable_size_are_kept(
         assert post(alice, wrong).status_code == 422, wrong
     assert post(alice, {"script": "x" * (7 * 2**20)}).status_code == 422
     assert post(alice, {"script": "x" * 2**20, "name": "nul\0"}).status_code == 201
+
+
+@pytest.mark.parametrize(
+    "secrets",
+    [
+        "{HF_TOKEN: canary-7}",
+        "{HF_TOKEN: {val: canary-7}}",
+        "{HF_TOKEN: {value: canary-7, valeu: canary-7}}",
+        "{HF_TOKEN: [canary-7]}",
+        "[canary-7]",
+        "canary-7",
+        "{HF_TOKEN: {from: team, key: k, value: canary-7}}",
+    ],
+)
+def test_a_secret_in_the_wrong_place_is_not_kept_either(world: None, secrets: str) -> None:
+    alice = client_of("alice")
+    extra = json.dumps({"secrets": {"HF_TOKEN": "canary-8"}, "volumes": []})
+    assert post(alice, {"yaml": f"name: kept  # mine\nsecrets: {secrets}\n", "extra": extra}).status_code == 201
+    values = Draft.objects.get().values
+    assert "canary" not in str(values)
+    assert "kept" in values["yaml"]
+    assert "volumes" in values["extra"]
+
+
+def test_a_reference_to_a_secret_of_the_namespace_is_kept(world: None) -> None:
+    text = "secrets: {HF_TOKEN: {from: team-keys, key: hf}}  # ours\n"
+    post(client_of("alice"), {"yaml": text})
+    assert Draft.objects.get().values["yaml"] == text
