@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from metrics.doors.reading import LAST_STEP, Reading
+from metrics.doors.words import is_of_evaluation
 
 BELIEVED_AFTER = 3  # times
 MOST_CANDIDATES = 500  # names that wait to be believed; of more the oldest are forgotten
@@ -44,7 +45,8 @@ class Memory:
     epoch: float | None = None
     _plain: int = -1  # the step as it was last written
     _offset: int = 0  # of steps that begin anew with each epoch
-    _total: int = 0  # of the longest round: shorter ones are bars inside it
+    _total: int = 0  # of the round that counts the steps
+    _carries: bool = False  # whether that round has told numbers of the training
     _place: int = -1
     _rounds: int = 0
 
@@ -87,7 +89,7 @@ class Memory:
         """Move on to the step that the line says; False where it says none."""
         moved = False
         if reading.fraction is not None:
-            moved = self._follow_round(*reading.fraction)
+            moved = self._follow_round(*reading.fraction, carries=_tells_of_training(reading))
         elif reading.step is not None:
             self._follow_step(reading)
             moved = True
@@ -95,12 +97,17 @@ class Memory:
             self.epoch = reading.epoch
         return moved
 
-    def _follow_round(self, place: int, total: int) -> bool:
-        """A place within a round; one that falls back begins the next. A shorter round, an evaluation's, moves nothing."""
-        if total < self._total:
-            return False
-        if total > self._total:
-            self._total, self._rounds, self._place = total, 0, -1
+    def _follow_round(self, place: int, total: int, *, carries: bool) -> bool:
+        """A place within a round; one that falls back begins the next.
+
+        Bars of other lengths come before, inside and after the training's: of data that is prepared, of an evaluation. The
+        training's is the one that tells numbers; the others move nothing, and among equals the longest is it.
+        """
+        if total != self._total:
+            if (carries, total) < (self._carries, self._total):
+                return False
+            self._total, self._rounds, self._place, self._carries = total, 0, -1, False
+        self._carries = self._carries or carries
         if place < self._place:
             self._rounds += 1
         self._place = place
@@ -124,3 +131,7 @@ class Memory:
             total = reading.fraction[1]  # where rounds repeat, one of them is not the whole
         found = {"step": self.step, "total": total, "epoch": reading.epoch if reading.epoch is not None else self.epoch}
         gathered.progress = {name: value for name, value in found.items() if value is not None}
+
+
+def _tells_of_training(reading: Reading) -> bool:
+    return any(not is_of_evaluation(one.key) for one in reading.metrics)

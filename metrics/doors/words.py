@@ -64,3 +64,8 @@ def of_part(key: str, part: str) -> str:
     if not part or _PARTS_OF_KEY.split(key.lower(), maxsplit=1)[0] in PARTS:
         return key
     return f"{part}/{key}"
+
+
+def is_of_evaluation(key: str) -> bool:
+    """Whether a name begins with a part of the data that nothing is trained on: `val/loss`, `eval_loss`."""
+    return PARTS.get(_PARTS_OF_KEY.split(key.lower(), maxsplit=1)[0], "train") != "train"

@@ -208,8 +208,13 @@ def test_the_epoch_of_a_line_is_a_series_of_its_own() -> None:
 
 
 def test_bars_that_begin_anew_go_on_counting() -> None:
-    bar = "{0}%|██| {0}/100 [00:05<00:05, 9.8it/s, loss={1}]".format
-    assert told(bar(50, 3), bar(100, 2), bar(50, 1), bar(100, 0.5))["loss"] == [(50, 3), (100, 2), (150, 1), (200, 0.5)]
+    line = "{0}%|██| {0}/100 [00:05<00:05, 9.8it/s, loss={1}]".format
+    assert told(line(50, 3), line(100, 2), line(50, 1), line(100, 0.5))["loss"] == [
+        (50, 3),
+        (100, 2),
+        (150, 1),
+        (200, 0.5),
+    ]
 
 
 def test_a_shorter_bar_inside_moves_no_step() -> None:
@@ -232,3 +237,37 @@ def test_progress_is_what_a_bar_shows() -> None:
 def test_no_more_names_than_there_is_room_for() -> None:
     lines = [f"step={step} a{key}=1" for key in range(5) for step in (1, 2, 3)]
     assert set(told(*lines, room=3)) == {"a0", "a1", "a2"}
+
+
+def bar(place: int, total: int, *, postfix: str = "", name: str = "") -> str:
+    return f"{name}50%|██| {place}/{total} [00:05<00:05, 9.8it/s{', ' + postfix if postfix else ''}]"
+
+
+def test_a_longer_bar_before_the_training_is_not_its_round() -> None:
+    lines = [bar(25_000, 50_000), bar(50_000, 50_000)]
+    lines += [bar(place, 938, postfix=f"loss={loss}") for place, loss in ((94, 0.5), (188, 0.25), (938, 0.125))]
+    lines += [bar(place, 938, postfix="loss=0.1") for place in (0, 94)]
+    assert told(*lines)["loss"] == [(94, 0.5), (188, 0.25), (938, 0.125), (938, 0.1), (938 + 94, 0.1)]
+    assert gather(*lines[:3]).progress == {"step": 94, "total": 938}
+
+
+@pytest.mark.parametrize("said", [{}, {"name": "Validation: ", "postfix": "loss=2"}], ids=["bare", "with numbers"])
+def test_a_longer_bar_after_each_epoch_moves_no_step(said: dict[str, str]) -> None:
+    lines = []
+    for _epoch in range(3):
+        lines += [bar(place, 100, postfix="loss=1") for place in (50, 100)]
+        lines += [bar(place, 400, **said) for place in (200, 400)]
+    assert [step for step, _loss in told(*lines)["loss"]] == [50, 100, 150, 200, 250, 300]
+
+
+def test_an_evaluation_before_the_training_is_not_its_round() -> None:
+    lines = [bar(place, 400, name="Validation: ", postfix="loss=2") for place in (200, 400)]
+    lines += [bar(place, 100, postfix="loss=1") for place in (25, 50, 75)]
+    assert [step for step, _loss in told(*lines)["loss"]] == [25, 50, 75]
+
+
+def test_of_two_bars_with_numbers_the_longer_is_the_round() -> None:
+    lines = [bar(place, 10, postfix="loss=9") for place in (5, 10)]
+    lines += [bar(place, 100, postfix="loss=1") for place in (25, 50)]
+    lines += [bar(place, 10, postfix="loss=9") for place in (5, 10)]
+    assert [step for step, _loss in told(*lines)["loss"]] == [5, 10, 25, 50, 50, 50]
