@@ -59,17 +59,12 @@ class Memory:
             self._note_progress(reading, gathered)
         if not reading.metrics:
             return
-        step = self.step if self.step is not None else self._without_step(number, reading)
+        step = self.step if self.step is not None else _without_step(number, reading)
         metrics = {one.key: one.value for one in reading.metrics}
         if reading.epoch is not None and "epoch" not in metrics:
             metrics["epoch"] = reading.epoch
         for key, value in metrics.items():
             self._add(key, Point(step, time, value), gathered, at_once=reading.says_so)
-
-    def _without_step(self, number: int, reading: Reading) -> int:
-        """A whole epoch counts well enough; else the lines are counted."""
-        epoch = reading.epoch if reading.epoch is not None else self.epoch
-        return int(epoch) if epoch is not None and epoch == int(epoch) else number
 
     def _add(self, key: str, point: Point, gathered: Gathered, *, at_once: bool) -> None:
         if key in self.believed:
@@ -135,3 +130,9 @@ class Memory:
 
 def _tells_of_training(reading: Reading) -> bool:
     return any(not is_of_evaluation(one.key) for one in reading.metrics)
+
+
+def _without_step(number: int, reading: Reading) -> int:
+    """A whole epoch of the same line counts well enough; else the lines are counted, or all until the next epoch were one."""
+    epoch = reading.epoch
+    return int(epoch) if epoch is not None and epoch == int(epoch) else number

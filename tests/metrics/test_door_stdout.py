@@ -202,6 +202,13 @@ def test_without_a_step_the_last_one_counts_else_the_epoch_else_the_line() -> No
     assert told(*lines)["val_loss"] == [(5, 9), (6, 8), (7, 7)]
 
 
+def test_an_epoch_that_was_said_earlier_is_no_step_of_later_lines() -> None:
+    lines = ["Epoch 1: loss=3", "acc=1", "acc=2", "Epoch 2: loss=2", "acc=3", "acc=4", "Epoch 3: loss=1"]
+    found = told(*lines)
+    assert found["acc"] == [(2, 1), (3, 2), (5, 3), (6, 4)]
+    assert found["loss"] == [(1, 3), (2, 2), (3, 1)]
+
+
 def test_the_epoch_of_a_line_is_a_series_of_its_own() -> None:
     lines = [f"epoch={epoch} step={10 * epoch} loss=1" for epoch in (1, 2, 3)]
     assert told(*lines)["epoch"] == [(10, 1), (20, 2), (30, 3)]
