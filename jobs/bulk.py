@@ -125,10 +125,8 @@ def _release(job: Job, user: User, wish: Wish, request: HttpRequest | None) -> s
 
 
 def _tag(job: Job, user: User, wish: Wish, request: HttpRequest | None) -> str:
-    tags = [*job.tags, *(tag for tag in wish.tags if tag not in job.tags)]
-    if wish.action == "untag":
-        tags = [tag for tag in job.tags if tag not in wish.tags]
-    after = labels.edit(job, user=user, values={"tags": tags}, request=request)
+    change = "remove" if wish.action == "untag" else "add"
+    after = labels.tag(job, user=user, request=request, **{change: wish.tags})
     return _("Tags: %(tags)s.") % {"tags": ", ".join(after.tags) or "–"}
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from django.db import transaction
@@ -27,17 +27,45 @@ TRIES = 20
 
 def edit(job: Job, *, user: User, values: Mapping[str, Any], request: HttpRequest | Request | None) -> Job:
     """Change the labels of a job. Raise SpecError naming each wrong field, NotAllowed, or WrongState."""
-    may_change(user, job)
     wanted = _checked(values)
+    return _insist(job, lambda _job: wanted, user=user, request=request)
+
+
+def tag(
+    job: Job,
+    *,
+    user: User,
+    add: Iterable[str] = (),
+    remove: Iterable[str] = (),
+    request: HttpRequest | Request | None,
+) -> Job:
+    """Add and take tags; those somebody else gives it at the same moment stay."""
+
+    def wanted(job: Job) -> dict[str, Any]:
+        return _checked({"tags": [*(tag for tag in job.tags if tag not in set(remove)), *add]})
+
+    return _insist(job, wanted, user=user, request=request)
+
+
+def _insist(
+    job: Job, wanted_of: Callable[[Job], dict[str, Any]], *, user: User, request: HttpRequest | Request | None
+) -> Job:
+    """A person's wish is not dropped because the watcher wrote the job at the same moment: it is told anew and written."""
+    may_change(user, job)
     for _try in range(TRIES):
-        if "priority_id" in wanted and job.status != JobStatus.QUEUED and wanted["priority_id"] != job.priority_id:
-            raise WrongState(_("Only a job that waits can change its priority; this one does not wait any more."))
+        wanted = wanted_of(job)
         changed = {name: value for name, value in wanted.items() if getattr(job, name) != value}
         if not changed:
             return job
+        if "priority_id" in changed and job.status != JobStatus.QUEUED:
+            raise WrongState(_("Only a job that waits can change its priority; this one does not wait any more."))
         before = {name: getattr(job, name) for name in changed}
+        written = dict(changed)
+        if "priority_id" in changed:
+            # what its next attempt is made from; it waits, so no object says otherwise
+            written["spec"] = {**job.spec, "priority": changed["priority_id"]}
         with transaction.atomic():
-            if lifecycle.write(job, **changed):
+            if lifecycle.write(job, **written):
                 audit.record(
                     user,
                     "job.edit",
@@ -50,7 +78,6 @@ def edit(job: Job, *, user: User, values: Mapping[str, Any], request: HttpReques
                 if "priority_id" in changed:
                     live.wake("jobs.tasks.dispatch_waiting")
                 return job
-        # the watcher wrote the job at the same moment: a person's wish is not dropped for that
         job = Job.objects.for_rows().get(pk=job.pk)
     raise WrongState(_("The job changes too quickly; try again."))
 

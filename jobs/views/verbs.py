@@ -39,8 +39,11 @@ def job_release(request: HttpRequest, job_id: str) -> HttpResponse:
 def job_edit(request: HttpRequest, job_id: str) -> HttpResponse:
     """The form of name, notes and tags; what is wrong is said on the page, with what was typed."""
     job = visible_job(request, job_id)
-    typed = {name: request.POST.get(name, "") for name in ("name", "notes", "tags")}
-    values = {**typed, "tags": typed["tags"].replace("，", ",").split(",")}
+    typed = {name: request.POST.get(name, "").replace("\r\n", "\n") for name in ("name", "notes", "tags")}
+    # what the page showed when it was opened: only what its reader changed is written, others may have changed the rest
+    values: dict[str, Any] = {name: typed[name] for name in typed if typed[name] != request.POST.get(f"was_{name}")}
+    if "tags" in values:
+        values["tags"] = values["tags"].replace("，", ",").split(",")
     try:
         labels.edit(job, user=person(request), values=values, request=request)
     except NotAllowed as error:

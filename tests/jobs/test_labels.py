@@ -8,7 +8,9 @@ import pytest
 from django.test import Client
 
 from accounts.models import AuditEvent
+from jobs import labels
 from jobs.models import Job, JobPin
+from jobs.preview import manifests_of
 from portal.templatetags.notes import markdown
 from tests.factories import make_job
 
@@ -122,3 +124,29 @@ def test_notes_are_markdown() -> None:
     assert "<h3>" in html
     assert 'rel="nofollow noopener noreferrer"' in html
     assert "<td>1</td>" in html
+
+
+def test_a_new_priority_reaches_what_the_next_attempt_is_made_of(client: Client, alice: Any, job: Job) -> None:
+    client.force_login(alice)
+    told = patch(client, job, priority="high").json()
+    assert told["priority"] == told["spec"]["priority"] == "high"
+    (leader,) = (one for one in manifests_of(Job.objects.get(pk=job.pk)) if one["kind"] == "Job")
+    assert leader["metadata"]["labels"]["trainhall.io/priority"] == "high"
+
+
+def test_two_people_who_tag_at_once_both_do(alice: Any, carol: Any, job: Job) -> None:
+    stale = Job.objects.for_rows().get(pk=job.pk)
+    labels.tag(job, user=carol, add=["keep"], request=None)
+    after = labels.tag(stale, user=alice, add=["paper"], request=None)
+    assert Job.objects.get(pk=job.pk).tags == ["keep", "paper"]
+    labels.tag(after, user=alice, remove=["keep"], request=None)
+    assert Job.objects.get(pk=job.pk).tags == ["paper"]
+
+
+def test_who_saves_notes_does_not_put_back_old_tags(client: Client, alice: Any, job: Job) -> None:
+    client.force_login(alice)
+    opened = {"name": job.name, "was_name": job.name, "tags": "", "was_tags": "", "was_notes": ""}
+    patch(client, job, tags=["meanwhile"])
+    client.post(f"/jobs/{job.pk}/edit/", {**opened, "notes": "mine"})
+    job.refresh_from_db()
+    assert (job.notes, job.tags) == ("mine", ["meanwhile"])
