@@ -114,12 +114,19 @@ def save(job_id: str, first_seq: int, body: bytes) -> str:
 
 
 def load(chunk: LogChunk) -> Body:
-    """Raise ChunkLost where the storage does not have it any more."""
+    """Raise ChunkLost where the storage does not have it any more, or not as it was written."""
     try:
         with default_storage.open(chunk.storage_name) as stored:
             data = stored.read()
-    except FileNotFoundError as error:
+    except OSError as error:
         raise ChunkLost(f"Lines {chunk.first_seq} to {chunk.last_seq} are not in the storage any more.") from error
+    try:
+        return _unpacked(data, chunk)
+    except (struct.error, zstandard.ZstdError, ValueError) as error:
+        raise ChunkLost(f"Lines {chunk.first_seq} to {chunk.last_seq} are damaged in the storage.") from error
+
+
+def _unpacked(data: bytes, chunk: LogChunk) -> Body:
     magic, count, *lengths = _HEADER.unpack_from(data)
     if magic != _MAGIC or count != chunk.last_seq - chunk.first_seq + 1 or len(data) != _HEADER.size + sum(lengths):
         raise ChunkLost(f"Lines {chunk.first_seq} to {chunk.last_seq} are damaged in the storage.")

@@ -9,11 +9,11 @@ from django.views.decorators.http import require_GET
 
 from jobs.api.logs import text_response
 from jobs.logs.lines import read_lines, worker_of
+from jobs.logs.stretches import NO_END, PAGE_BYTES
 from jobs.scope import visible_job
 from jobs.views.job import job_page
 
 LINES_AT_FIRST = 2000
-NEWEST = 2**62
 
 
 def chosen(query: QueryDict) -> tuple[str, int | None]:
@@ -48,7 +48,12 @@ def job_logs(request: HttpRequest, job_id: str) -> HttpResponse:
         same_lines=lambda _job: f"?{urlencode(same_lines)}" if same_lines else "",
         download=lambda _job: f"?{urlencode({'text': 1, **same_lines})}",
         lines=lambda job: read_lines(
-            job.pk, before=NEWEST, worker=worker or None, attempt=attempt, limit=LINES_AT_FIRST
+            job.pk,
+            before=NO_END,
+            worker=worker or None,
+            attempt=attempt,
+            limit=LINES_AT_FIRST,
+            most_bytes=PAGE_BYTES,
         ),
     )
 

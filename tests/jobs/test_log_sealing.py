@@ -158,6 +158,18 @@ def test_a_crash_before_the_commit_loses_nothing_and_leaves_nothing(job: Job) ->
     assert read_lines(job.pk) == before
 
 
+@pytest.mark.parametrize("keeps", [0, 7, 39, 60])
+def test_a_chunk_that_was_cut_off_is_said_in_its_place(job: Job, keeps: int) -> None:
+    tell(job)
+    sealing.seal(job.pk, whole=True)
+    path = Path(default_storage.path(LogChunk.objects.get().storage_name))
+    path.write_bytes(path.read_bytes()[:keeps])
+    (line,) = read_lines(job.pk, limit=100)
+    assert "damaged in the storage" in line["text"]
+    path.write_bytes(path.read_bytes().ljust(400, b"x"))
+    assert "damaged in the storage" in last_lines(job.pk, count=10)[0]["text"]
+
+
 def test_a_chunk_that_the_storage_lost_is_said_in_its_place(job: Job) -> None:
     attempt = tell(job)
     sealing.seal(job.pk, whole=True)
