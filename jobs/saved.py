@@ -110,6 +110,8 @@ def change(
 ) -> SavedView:
     """Rename, share or point elsewhere; None leaves as it is, an empty namespace ends the sharing."""
     _may_change(user, view)
+    if namespace is None and view.namespace is not None:
+        _place(user, view.namespace.slug)  # who left it may take the view back, and tells its people nothing more
     before = view_document(view)
     if name is not None:
         view.name = _name(name)

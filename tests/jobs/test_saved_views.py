@@ -106,3 +106,13 @@ def test_the_page_shows_built_in_and_saved_views_and_marks_the_present_one(
     assert (view.name, view.namespace.slug) == ("Broken ones", "vision")
     client.post(f"/jobs/views/{view.pk}/", {"do": "delete"})
     assert not SavedView.objects.exists()
+
+
+def test_who_left_a_namespace_tells_its_people_nothing_more(world: None, bob: User, vision: Any) -> None:
+    client = signed_in(bob)
+    view = send(client, "post", "views/", name="ours", query="status=failed", namespace="vision").json()
+    Membership.objects.filter(user=bob, namespace=vision).delete()
+    assert send(client, "patch", f"views/{view['id']}/", name="READ THIS").status_code in (403, 422)
+    assert SavedView.objects.get().name == "ours"
+    assert send(client, "patch", f"views/{view['id']}/", name="mine now", namespace="").status_code == 200
+    assert SavedView.objects.get().namespace is None
