@@ -48,13 +48,14 @@ class Smoothed:
     span: float  # the range of x that distances were measured in
 
 
-def smooth(x: Ints | Floats, value: Floats, *, weight: float, mode: str = EMA) -> Smoothed:
+def smooth(x: Ints | Floats, value: Floats, *, weight: float, mode: str = EMA, span: float | None = None) -> Smoothed:
+    """`span`: the range of x of the whole series, where these are its first points only."""
     finite = np.isfinite(value)
     good = value if finite.all() else value[finite]
     if not len(good):
         return Smoothed(mode, weight, value, 0.0, 0.0, 0.0)
-    span = 0.0
     if mode == EMA:
+        span = 0.0
         gain = 1.0 - weight
         total = _recurrence(np.broadcast_to(weight, len(good)), gain * good)
         norm = np.ones(len(good))
@@ -62,7 +63,7 @@ def smooth(x: Ints | Floats, value: Floats, *, weight: float, mode: str = EMA) -
         norm[:settled] = -np.expm1(np.arange(1, settled + 1) * math.log(weight))
     else:
         place = x[finite].astype(np.float64)
-        span = float(place[-1] - place[0])
+        span = float(x[-1] - x[0]) if span is None else span
         root = min(math.sqrt(weight), MOST)
         distance = np.diff(place, prepend=place[0]) / (span or 1.0) * VIEWPORT
         decay = root**distance

@@ -271,7 +271,8 @@ def _read_one(
         axis = run.time
     smoothed = None
     if weight and smoothing and len(run):
-        smoothed = smooth(axis, run.value, weight=weight, mode=smoothing.mode)
+        span = _span(rows, new, first, last, x=x)
+        smoothed = smooth(axis, run.value, weight=weight, mode=smoothing.mode, span=span)
     low = 0 if start is None else int(axis.searchsorted(start, side="left"))
     high = len(axis) if end is None else int(axis.searchsorted(end, side="right"))
     run = run.part(low, high)
@@ -305,6 +306,16 @@ def _is_whole(
         and (before is None or row["last_step"] < before)
         and (not len(new) or row["last_step"] < new.step[0])
     )
+
+
+def _span(rows: Sequence[dict[str, Any]], new: Run, first: str, last: str, *, x: str) -> float:
+    """The range of x of a whole series, whatever part of it is read."""
+    lows, highs = [row[first] for row in rows], [row[last] for row in rows]
+    if len(new):
+        axis = new.step if x == "step" else new.time
+        lows.append(axis.min())
+        highs.append(axis.max())
+    return float(max(highs) - min(lows))
 
 
 def _rows_of(rows: Sequence[dict[str, Any]]) -> list[Coarse] | None:

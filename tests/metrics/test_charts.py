@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+import time
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -10,9 +13,10 @@ from django.utils import timezone
 
 from accounts.models import AuditEvent
 from jobs.models import Job
-from metrics import layouts
+from metrics import ingest, layouts, sealing
+from metrics.chunks import FULL
 from metrics.models import ChartLayout
-from tests.metrics.makers import make_job, report
+from tests.metrics.makers import make_job, read, report, wire
 
 pytestmark = pytest.mark.django_db
 
@@ -148,6 +152,25 @@ def test_the_curve_of_a_zoomed_view_is_that_of_the_whole(alice: Any, charted: An
     usual = series(alice, charted, key="long", smooth="auto")
     assert (usual["smooth"]["mode"], usual["smooth"]["weight"]) == ("ema", 0.6)
     assert "smooth" not in series(alice, charted, key="lr", smooth="auto")
+
+
+@pytest.mark.parametrize("x", ["step", "time"])
+def test_a_curve_by_distance_is_that_of_the_whole_where_chunks_are_not_read(alice: Any, charted: Any, x: str) -> None:
+    value = [math.sin(step / 50) for step in range(3 * FULL)]
+    pairs = [(step, "NaN" if step in (0, 3 * FULL - 1) else value[step]) for step in range(3 * FULL)]
+    began = time.time() - 3 * FULL
+    for start in range(0, 3 * FULL, FULL):
+        body = wire({"long": pairs[start : start + FULL]})
+        body["series"][0]["time"] = [began + step for step in range(start, start + FULL)]
+        ingest.accept(charted.pk, 1, read(body), namespace_id=charted.namespace_id)
+        sealing.seal(charted.pk, 1, leave=timedelta(0))
+    asked: dict[str, Any] = {"key": "long", "smooth": "0.9", "smooth_by": "distance", "x": x}
+    whole = series(alice, charted, buckets=0, **asked)
+    low, high = whole[x][FULL - 400], whole[x][FULL - 1]
+    part = series(alice, charted, **asked, **{"from": low, "to": high})
+    curve = dict(zip(whole["step"], whole["smooth"]["value"], strict=True))
+    assert part["smooth"]["value"] == [curve[step] for step in part["step"]] and len(part["step"]) >= 400
+    assert part["smooth"]["span"] == whole["smooth"]["span"] == whole[x][-1] - whole[x][0]
 
 
 def test_a_spike_of_one_step_is_there_at_every_zoom(alice: Any, charted: Any) -> None:
