@@ -39,7 +39,13 @@ def remove_old_files() -> int:
             PER_HOUR,
             max(0, room),
         )
-    return sum(_remove_files(job) for job in due.prefetch_related("attempts")[: max(0, room)])
+    removed = 0
+    # those that cannot be removed now stay the oldest: the next ones must not wait for them for ever
+    for job in due.prefetch_related("attempts").iterator(chunk_size=100):
+        if removed >= room:
+            break
+        removed += _remove_files(job)
+    return removed
 
 
 def _past_keeping(now: datetime) -> QuerySet[Job]:

@@ -109,14 +109,15 @@ def foreign_folders(hall: Hall, alike: Job) -> list[Path]:
     template = json.loads((record_folder(hall, alike) / "job.json").read_text())
     namespace = record_folder(hall, alike).parents[1]
     made = []
-    for number in range(100):
-        name = f"j-{alike.pk[:-2]}{number:02}-1"
+    ids = [f"{alike.pk[:-2]}{number:02}" for number in range(101)]
+    for number, job_id in enumerate([one for one in ids if one != alike.pk][:100]):
+        name = f"j-{job_id}-1"
         folder = namespace / "deleted" / name if number % 2 else namespace / name
         folder.mkdir()
         metadata = {**template["metadata"], "name": name, "uid": f"foreign-{number}"}
         (folder / "job.json").write_text(json.dumps({**template, "metadata": metadata}))
-        (namespace / "volumes" / "runs" / f"{alike.pk[:-2]}{number:02}").mkdir(exist_ok=True)
-        made += [folder / "job.json", namespace / "volumes" / "runs" / f"{alike.pk[:-2]}{number:02}"]
+        (namespace / "volumes" / "runs" / job_id).mkdir(exist_ok=True)
+        made += [folder / "job.json", namespace / "volumes" / "runs" / job_id]
     return made
 
 
@@ -160,6 +161,20 @@ def test_what_bears_another_uid_under_our_name_stays_and_is_told(
     assert f"The files of {job.pk} stay" in caplog.text
     job.refresh_from_db()
     assert job.cleaned_at is None
+
+
+def test_one_that_cannot_be_removed_keeps_no_other_waiting(
+    hall: Hall, alice: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stuck, fine = over(hall, alice), over(hall, alice, "true")
+    record = record_folder(hall, stuck) / "job.json"
+    record.write_text(record.read_text().replace(Attempt.objects.get(job=stuck).uid, "foreign"))
+    end_ago(stuck, days=20)
+    end_ago(fine, days=8)
+    monkeypatch.setattr(cleaning, "PER_HOUR", 1)
+    assert cleaning.remove_old_files() == 1
+    fine.refresh_from_db()
+    assert fine.cleaned_at is not None
 
 
 def test_above_its_limit_the_sweep_stops_and_says_so(
