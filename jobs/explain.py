@@ -40,6 +40,7 @@ class Cause:
     shows_it: bool = True  # False: only the last line, which shows where it stood
     others: tuple[dict[str, Any], ...] = ()
     more_others: int = 0
+    went_on: bool = False  # it wrote more after that line, which may have been a warning only
     changes: tuple[tuple[str, str], ...] = ()  # fields of the form and the values to try
 
     @property
@@ -65,6 +66,7 @@ class Cause:
             }
             if line
             else None,
+            "went_on": self.went_on,
             "others": list(self.others),
             "more_others": self.more_others,
             "changes": dict(self.changes),
@@ -158,6 +160,7 @@ def _cause(
         attempt=scene.attempt,
         line=finding.line if finding.line and finding.line.seq else None,
         shows_it=_is_shown(finding),
+        went_on=finding.went_on,
         others=tuple(_other(*other) for other in others[:OTHERS]),
         more_others=max(0, len(others) - OTHERS),
         changes=hints.changes_of(kind, scene),

@@ -74,7 +74,8 @@ def _used(retries: int) -> str:
 
 def _cannot_be_mended(attempt: Attempt, code: Reason) -> str:
     """The cause that makes another try useless, "" where it may help."""
-    if attempt.cause and attempt.cause["kind"] in PERMANENT_KINDS:
+    # a line after which the program went on may have been a warning, and takes nobody's retries away
+    if attempt.cause and attempt.cause["kind"] in PERMANENT_KINDS and not attempt.cause.get("went_on"):
         return str(attempt.cause["text"])
     if code not in RETRIABLE:
         return attempt.reason or code

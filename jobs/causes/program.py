@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from jobs.causes.hints import package_of, size
 from jobs.causes.scene import Finding, Line, Scene, WorkerEnd
@@ -10,6 +11,7 @@ from jobs.causes.signs import BROKEN_GPU, SIGNS, Sign
 from jobs.causes.tracebacks import Raised, exceptions_in, last_of_each_rank
 
 LAST = 120  # lines before the end in which an exception may stand and still be what ended the program
+LAST_WORDS = 5  # lines at the end that belong to the end itself
 MESSAGE = 300  # characters of a program's own message in a sentence
 _ENVIRONMENT = ("os.py", "<frozen os>")
 
@@ -58,10 +60,10 @@ def _of_exception(raised: Raised) -> Finding:
 
 def _by_line(lines: Sequence[Line], signs: Sequence[Sign]) -> Finding | None:
     for sign in signs:
-        for line in lines[-sign.reach :]:
+        for back, line in enumerate(lines[-sign.reach :], start=-min(sign.reach, len(lines))):
             if match := sign.pattern.search(line.words):
                 values = {name: value for name, value in match.groupdict().items() if value}
-                return _finding(sign, {"rank": line.rank} | values, line)
+                return replace(_finding(sign, {"rank": line.rank} | values, line), went_on=back < -LAST_WORDS)
     return None
 
 

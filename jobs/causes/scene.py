@@ -104,3 +104,4 @@ class Finding:
     values: dict[str, str] = field(default_factory=dict)
     line: Line | None = None
     follow_up: bool = False
+    went_on: bool = False  # the program wrote more after that line, so it may have been a warning only

@@ -55,6 +55,7 @@ def test_what_no_try_can_mend_ends_the_job_and_says_so(kind: str, hall: Hall, al
 PASSING = {
     "an exit code": "exit 1",
     "an import that was only tried": "echo 'ImportError: no apex, going on'; echo 'OSError: connection reset'; exit 1",
+    "a warning of long ago": "echo \"WARNING: No module named 'flash_attn', the slow path\"; seq 20; exit 1",
     "a signal": "kill -SEGV $$",
     "an exception": say("ValueError: bad batch"),
 }
