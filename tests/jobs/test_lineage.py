@@ -170,7 +170,9 @@ def test_a_clone_asked_for_again_with_its_key_is_the_same_job(parent: Job) -> No
     again = bob.post(path, body, content_type="application/json", headers=key)
     assert (first.status_code, again.status_code) == (201, 200)
     assert first.json()["id"] == again.json()["id"]
-    other = bob.post(path, {"set": {**body["set"], "parameters.epochs": 6}}, content_type="application/json", headers=key)
+    other = bob.post(
+        path, {"set": {**body["set"], "parameters.epochs": 6}}, content_type="application/json", headers=key
+    )
     assert other.status_code == 409
 
 

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tarfile
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -268,7 +269,15 @@ class TestLooking:
         job = portal.add_job(status="running")
         portal.say(job, "alive")
         command = [sys.executable, "-m", "trainhall", "logs", "-f", job["id"]]
-        child = subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        child = subprocess.Popen(
+            command,
+            env=env,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            # as a terminal leaves it: what a script starts in the background ignores Ctrl-C
+            preexec_fn=partial(signal.signal, signal.SIGINT, signal.SIG_DFL),
+        )
         assert child.stdout
         assert child.stdout.readline() == "alive\n"
         child.send_signal(signal.SIGINT)
