@@ -66,6 +66,13 @@ def remove(draft: Draft, *, user: User, request: HttpRequest | Request, job: Job
         draft.delete()
 
 
+def lives(user: User, draft_id: str) -> bool:
+    try:
+        return Draft.objects.filter(owner=user, pk=uuid.UUID(draft_id)).exists()
+    except ValueError:
+        return False
+
+
 def job_of(user: User, draft_id: str) -> Job | None:
     """What a draft became, told by the row that was written when it went."""
     try:

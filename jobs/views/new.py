@@ -80,7 +80,8 @@ def parent_in(user: User, values: Fields) -> Job | None:
 def _became(request: HttpRequest, user: User) -> Job | None:
     """The job that the draft in the address has become: who comes back to it is led there, not to a form half filled."""
     wanted = request.GET.get("draft", "")
-    return drafts.job_of(user, wanted) if wanted else None
+    # only of one that is gone: what became of it is told by the audit log, which is long
+    return drafts.job_of(user, wanted) if wanted and not drafts.lives(user, wanted) else None
 
 
 def _fields_at_first(request: HttpRequest, user: User, namespaces: list[Namespace], became: Job | None) -> Fields:
