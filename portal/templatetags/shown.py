@@ -166,15 +166,6 @@ def silence(progress: dict[str, Any]) -> list[str]:
 
 
 @register.filter
-def reason_text(job: dict[str, Any]) -> str:
-    """The sentence that says why; of a job that went well, what it reached."""
-    reached = ", ".join(f"{key} {short(value)}" for key, value in first_values(job["headline"], 2))
-    if job["status"] in ("running", "succeeded") and reached:
-        return reached
-    return str(job["reason"]["text"])
-
-
-@register.filter
 def origin(request: HttpRequest) -> str:
     """The address of this portal as the person reached it, for commands to copy."""
     return f"{request.scheme}://{request.get_host()}"
@@ -191,23 +182,6 @@ def first_namespace(navigation: Any) -> str:
 def once_key() -> str:
     """For a form that makes something: a second click makes nothing."""
     return f"form-{uuid.uuid4()}"
-
-
-@register.filter
-def blank_row(_nothing: None) -> dict[str, Any]:
-    """A row for the scripts to fill, of the same markup as all rows."""
-    return {
-        "id": "",
-        "name": "",
-        "status": "queued",
-        "attempt": 0,
-        "reason": {"code": "", "text": ""},
-        "progress": None,
-        "headline": {},
-        "resources": {"workers": 1, "gpus": 0, "gpu_type": "", "total_gpus": 0},
-        "created_at": "",
-        "version": "",
-    }
 
 
 @register.simple_tag(takes_context=True)
