@@ -19,6 +19,7 @@ const dirty = new Set(); // to be drawn again
 const hosts = new Map(); // key -> the figure it is drawn in
 const wanted = new Set(); // keys that came without a card
 const known = new Set(); // keys that have none on this page, as on an overview
+const speakers = new Map(); // key -> the series that its one number is of
 let place = null;
 let axis = null;
 let job = "";
@@ -226,18 +227,27 @@ function take(type, data) {
   for (const one of data.series ?? []) {
     const figure = figures.get(one.key);
     if (!figure) want(one.key);
-    else if (type === "snapshot") figure.showLatest(one, one.last.value);
-    else {
+    else if (type === "change") {
       figure.add(one);
       const host = hosts.get(one.key);
       if (host && host !== figure) host.add(one);
     }
+    if (!speaks(one)) continue;
     const newest = type === "snapshot" ? one.last.value : one.value.at(-1);
+    figure?.showLatest(newest);
     document.dispatchEvent(new CustomEvent("latest", { detail: { key: one.key, value: newest } }));
   }
   // after too long, or after a seal: what was missed comes from the store
   if (type === "snapshot") figures.forEach((figure) => view.live && !view.range && figure.reload());
   if (data.progress) progress(data);
+}
+
+function speaks({ key, attempt, rank }) {
+  // where one number stands for all series of a key: of the newest attempt the lowest rank
+  const now = speakers.get(key);
+  if (now && (attempt < now.attempt || (attempt === now.attempt && rank > now.rank))) return false;
+  speakers.set(key, { attempt, rank });
+  return true;
 }
 
 async function poll() {

@@ -150,7 +150,6 @@ export class Figure {
   }
 
   add(news) {
-    if (news.key === this.key) this.showLatest(news, news.value.at(-1));
     if (!this.mounted || !view.live) return;
     if (this.missed) this.missed.push(news);
     const newest = Math.max(0, ...[...this.series.values()].map((one) => one.attempt));
@@ -170,12 +169,9 @@ export class Figure {
     this.series.get(name).add(news);
   }
 
-  showLatest({ attempt, rank }, value) {
+  showLatest(value) {
     const place = this.card.querySelector(".val");
-    const shown = this.shown || { attempt: 0, rank: Infinity };
-    if (!place || attempt < shown.attempt || (attempt === shown.attempt && rank > shown.rank)) return;
-    this.shown = { attempt, rank };
-    place.textContent = number(value);
+    if (place) place.textContent = number(value);
   }
 
   preview() {

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from playwright.sync_api import expect
 
 pytestmark = pytest.mark.browser
 
@@ -41,3 +43,51 @@ def test_a_metric_that_begins_late_appears_and_goes_on_live(visit: Any, portal: 
         page.wait_for_timeout(2000)
         assert page.locator("[data-headline='val/late']").text_content() != shown
     portal.rest(f"jobs/{job}/cancel/", {})
+
+
+REPORT = """
+import json, time, uuid
+from jobs.models import Job
+from metrics import ingest, points
+job = Job.objects.get(pk="{job}")
+def report(series, **more):
+    body = {{"batch": str(uuid.uuid4()), **more, "series": [
+        {{"key": key, "step": [step for step, _value in pairs], "value": [value for _step, value in pairs]}}
+        for key, pairs in series.items()
+    ]}}
+    ingest.accept(job.pk, 1, points.read(json.dumps(body).encode(), now=time.time()), namespace_id=job.namespace_id)
+"""
+
+
+def report(portal: Any, job: str, code: str) -> None:
+    done = portal.manage("shell", "-c", REPORT.format(job=job) + code)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.fixture
+def quiet(portal: Any) -> Iterator[str]:
+    """A job that runs and tells nothing by itself."""
+    job = portal.submit("sleep 600")
+    portal.wait_for(job, "running")
+    yield job
+    portal.rest(f"jobs/{job}/cancel/", {})
+
+
+def test_of_several_ranks_the_lowest_stands_in_the_card_of_facts(visit: Any, portal: Any, quiet: str) -> None:
+    page = visit().sign_in("alice")
+    page.goto(f"/jobs/{quiet}/")
+    report(portal, quiet, 'report({"loss": [(1, 1.5)]}, rank=0)')
+    fact = page.locator("[data-headline='loss']")
+    expect(fact).to_have_text("1.5", timeout=20_000)
+    page.evaluate(
+        """() => {
+          window.told = [];
+          const place = document.querySelector("[data-headline='loss']").closest("dl");
+          new MutationObserver(() => window.told.push(place.querySelector("[data-headline='loss']").textContent))
+            .observe(place, { childList: true, characterData: true, subtree: true });
+        }"""
+    )
+    code = 'report({"loss": [(2, 7.25)]}, rank=1)\ntime.sleep(1.5)\nreport({"loss": [(3, 2.5)]}, rank=0)'
+    report(portal, quiet, code)
+    expect(fact).to_have_text("2.5", timeout=20_000)
+    assert "2.5" in page.evaluate("window.told") and "7.25" not in page.evaluate("window.told")
