@@ -75,10 +75,14 @@ export class Figure {
     plot.setAttribute("aria-label", this.key);
     plot.addEventListener("pointerdown", () => {
       this.held = true; // what is drawn stays under the pointer while it drags
-      addEventListener("pointerup", () => {
+      const drag = new AbortController();
+      const release = () => {
+        drag.abort();
         this.held = false;
         this.redraw();
-      }, { once: true });
+      };
+      // a touch that becomes a scroll of the page is cancelled, and never let go of
+      for (const end of ["pointerup", "pointercancel"]) addEventListener(end, release, { signal: drag.signal });
     });
     this.crosshair = new Crosshair(this);
     this.legend = new Legend(this);

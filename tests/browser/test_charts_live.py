@@ -91,3 +91,22 @@ def test_of_several_ranks_the_lowest_stands_in_the_card_of_facts(visit: Any, por
     report(portal, quiet, code)
     expect(fact).to_have_text("2.5", timeout=20_000)
     assert "2.5" in page.evaluate("window.told") and "7.25" not in page.evaluate("window.told")
+
+
+def test_a_touch_that_becomes_a_scroll_lets_go_of_the_chart(visit: Any, portal: Any, quiet: str) -> None:
+    report(portal, quiet, 'report({"loss": [(step, 1.0) for step in range(5)]})')
+    page = visit().sign_in("alice")
+    page.goto(f"/jobs/{quiet}/metrics/")
+    page.wait_for_selector("[data-chart][data-key=loss] .js-plotly-plot .main-svg", timeout=30_000)
+    page.wait_for_function(f"() => ({POINTS})('loss') === 5", timeout=30_000)
+    # as a browser tells of a finger that began to scroll the page
+    page.evaluate(
+        """() => {
+          const plot = document.querySelector("[data-chart][data-key=loss] .plot");
+          const touch = { bubbles: true, pointerType: "touch" };
+          plot.dispatchEvent(new PointerEvent("pointerdown", touch));
+          plot.dispatchEvent(new PointerEvent("pointercancel", touch));
+        }"""
+    )
+    report(portal, quiet, 'report({"loss": [(9, 2.0)]})')
+    page.wait_for_function(f"() => ({POINTS})('loss') === 6", timeout=20_000)
