@@ -9,7 +9,9 @@ export class Axis {
     this.job = job;
     this.firstTime = firstTime; // of the job, so that charts agree on where time begins
     this.epochKey = epochKey;
-    this.epochs = null; // {step, epoch}, both rising
+    this.epochs = null; // {step, epoch}, both rising, of one attempt and rank
+    this.reading = null; // one read for all charts that wait for it
+    this.missed = null; // what came meanwhile
   }
 
   // what the server sorts and cuts by
@@ -35,17 +37,50 @@ export class Axis {
   }
 
   async ready() {
-    if (view.x !== "epoch" || this.epochs || !this.epochKey) return;
-    const found = await load(this.job, this.epochKey, { buckets: 2000 });
-    const step = [];
-    const epoch = [];
-    const one = found.sort((a, b) => b.attempt - a.attempt || a.rank - b.rank)[0];
-    (one ? one.value ?? one.last : []).forEach((value, index) => {
-      if (typeof value !== "number" || (epoch.length && value < epoch.at(-1))) return;
-      step.push(one.step[index]);
+    if (view.x !== "epoch" || !this.epochKey) return;
+    this.reading ||= this.read();
+    await this.reading;
+  }
+
+  async read() {
+    const missed = (this.missed = []);
+    try {
+      const found = await load(this.job, this.epochKey, { buckets: 2000 });
+      const one = found.sort((a, b) => b.attempt - a.attempt || a.rank - b.rank)[0];
+      this.epochs = { step: [], epoch: [], attempt: one?.attempt ?? 0, rank: one?.rank ?? Infinity };
+      if (one) this.append(one.step, one.value ?? one.last);
+    } catch (error) {
+      this.reading = null; // whoever waits next asks again
+      throw error;
+    }
+    if (this.missed === missed) this.missed = null; // else read once more meanwhile
+    for (const news of missed) this.add(news);
+  }
+
+  // the next chart that asks its points anew has the epochs read again; until then those known are drawn
+  forget() {
+    this.reading = null;
+  }
+
+  add(news) {
+    if (news.key !== this.epochKey) return;
+    this.missed?.push(news);
+    const { epochs } = this;
+    if (!epochs || news.attempt < epochs.attempt || (news.attempt === epochs.attempt && news.rank > epochs.rank)) return;
+    if (news.attempt > epochs.attempt || news.rank < epochs.rank) {
+      this.epochs = { step: [], epoch: [], attempt: news.attempt, rank: news.rank };
+      this.forget();
+    }
+    this.append(news.step, news.value);
+  }
+
+  append(steps, values) {
+    const { step, epoch } = this.epochs;
+    values.forEach((value, index) => {
+      if (typeof value !== "number" || (epoch.length && (value < epoch.at(-1) || steps[index] <= step.at(-1)))) return;
+      step.push(steps[index]);
       epoch.push(value);
     });
-    this.epochs = { step, epoch };
   }
 
   of(series) {

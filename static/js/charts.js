@@ -181,10 +181,15 @@ function viewChanged(names) {
   clearTimeout(settling);
   if (any("sm", "by") && view.sm !== null) {
     for (const figure of figures.values()) if (figure.mounted) figure.preview();
-    settling = setTimeout(() => figures.forEach((figure) => figure.reload()), SETTLE);
+    settling = setTimeout(reload, SETTLE);
   }
-  if (any("x", "range", "allAttempts") || (any("live") && view.live) || (any("sm") && view.sm === null)) figures.forEach((figure) => figure.reload());
+  if (any("x", "range", "allAttempts") || (any("live") && view.live) || (any("sm") && view.sm === null)) reload();
   figures.forEach(redraw);
+}
+
+function reload() {
+  axis?.forget();
+  figures.forEach((figure) => figure.reload());
 }
 
 const watcher = new IntersectionObserver((entries) => {
@@ -225,6 +230,7 @@ function paint() {
 function take(type, data) {
   if (type !== "snapshot" && type !== "change") return;
   for (const one of data.series ?? []) {
+    if (type === "change") axis.add(one);
     const figure = figures.get(one.key);
     if (!figure) want(one.key);
     else if (type === "change") {
@@ -238,7 +244,7 @@ function take(type, data) {
     document.dispatchEvent(new CustomEvent("latest", { detail: { key: one.key, value: newest } }));
   }
   // after too long, or after a seal: what was missed comes from the store
-  if (type === "snapshot") figures.forEach((figure) => view.live && !view.range && figure.reload());
+  if (type === "snapshot" && view.live && !view.range) reload();
   if (data.progress) progress(data);
 }
 

@@ -110,3 +110,25 @@ def test_a_touch_that_becomes_a_scroll_lets_go_of_the_chart(visit: Any, portal: 
     )
     report(portal, quiet, 'report({"loss": [(9, 2.0)]})')
     page.wait_for_function(f"() => ({POINTS})('loss') === 6", timeout=20_000)
+
+
+def test_epochs_go_on_live_and_are_read_anew(visit: Any, portal: Any, quiet: str) -> None:
+    report(portal, quiet, 'report({"epoch": [(0, 0), (10, 1)], "loss": [(0, 4.0), (10, 3.0)]})')
+    page = visit().sign_in("alice")
+    page.goto(f"/jobs/{quiet}/metrics/?x=epoch")
+    along = """(wanted) => {
+      const plot = document.querySelector("[data-chart][data-key=loss] .plot");
+      const line = plot.data?.filter((one) => one.mode !== "markers" && one.name).at(-1);
+      return JSON.stringify(line?.x) === wanted;
+    }"""
+    page.wait_for_function(along, arg="[0,1]", timeout=30_000)
+    report(portal, quiet, 'report({"epoch": [(20, 4)], "loss": [(20, 2.0)]})')
+    page.wait_for_function(along, arg="[0,1,4]", timeout=20_000)
+    report(
+        portal, quiet, 'report({"epoch": [(15, 3.5)], "loss": [(15, 2.5)]})'
+    )  # late: of it the page has only the loss
+    page.wait_for_function(along, arg="[0,1,2.5,4]", timeout=20_000)
+    page.locator("[data-x]").select_option("step")
+    page.wait_for_function(along, arg="[0,10,15,20]", timeout=20_000)
+    page.locator("[data-x]").select_option("epoch")
+    page.wait_for_function(along, arg="[0,1,3.5,4]", timeout=20_000)
