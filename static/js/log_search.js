@@ -35,7 +35,7 @@ export class LogSearch {
   }
 
   get active() {
-    return Boolean(this.state.q) && !this.error.textContent;
+    return Boolean(this.state.q) && !this.isWrong;
   }
 
   key(event) {
@@ -71,6 +71,7 @@ export class LogSearch {
     this.searched = 0;
     this.complete = true; // seqs are all there are
     this.done = false;
+    this.failed = false; // the portal was away: what is left is counted when the next lines come
     this.at = null; // the hit that one stands on
     this.note = ""; // how one came there
   }
@@ -102,8 +103,9 @@ export class LogSearch {
   }
 
   async counted() {
-    // false where the portal refused the pattern
-    const { generation } = this;
+    // false where the portal refused the pattern, or is away
+    const { generation, done: isKnown } = this;
+    this.done = this.failed = false;
     this.say();
     while (!this.done) {
       let answer;
@@ -112,7 +114,11 @@ export class LogSearch {
       } catch (error) {
         if (generation !== this.generation) return false;
         if (!error.words) throw error;
-        this.refuse(error.words);
+        // of a recount all but the newest lines are known, and the search goes on with them
+        this.done = isKnown && error.status !== 422;
+        this.failed = !this.done;
+        if (this.done) this.say();
+        else this.refuse(error.words, { isWrong: error.status === 422 });
         return false;
       }
       if (generation !== this.generation) return false;
@@ -121,6 +127,7 @@ export class LogSearch {
       if (this.complete) for (const seq of answer.seqs) this.seqs.push(seq);
       this.searched = answer.searched;
       this.done = answer.done;
+      this.refuse("");
       this.say();
     }
     return true;
@@ -128,13 +135,15 @@ export class LogSearch {
 
   recount() {
     // lines came: those are looked through, the others are known
-    if (!this.active || !this.done || this.counting) return;
-    this.counting = setTimeout(async () => {
+    if (!this.mayCount || this.counting) return;
+    this.counting = setTimeout(() => {
       this.counting = 0;
-      if (!this.active) return;
-      this.done = false;
-      await this.counted();
+      if (this.mayCount) this.counted();
     }, RECOUNT);
+  }
+
+  get mayCount() {
+    return this.active && (this.done || this.failed);
   }
 
   async portal(query) {
@@ -166,10 +175,11 @@ export class LogSearch {
       }
       if (generation !== this.generation || seq === null) return;
       this.at = seq;
+      if (!this.failed) this.refuse("");
       await this.show(seq, wrapped && forward ? gettext("from the top again") : wrapped ? gettext("from the end again") : "");
     } catch (error) {
       if (!error.words) throw error;
-      this.refuse(error.words);
+      this.refuse(error.words, { isWrong: error.status === 422 });
     }
   }
 
@@ -232,7 +242,7 @@ export class LogSearch {
   }
 
   say() {
-    if (!this.state.q) return;
+    if (!this.state.q || this.failed) return;
     const { at, count, done, note, seqs } = this;
     const place = at === null || !this.complete ? -1 : seqs.indexOf(at);
     let words;
@@ -244,10 +254,11 @@ export class LogSearch {
     this.says.dataset.line = at ?? "";
   }
 
-  refuse(words) {
+  refuse(words, { isWrong = false } = {}) {
+    this.isWrong = isWrong; // the pattern is; else only the portal is away
     this.error.textContent = words;
     this.error.hidden = !words;
-    this.field.setAttribute("aria-invalid", Boolean(words));
+    this.field.setAttribute("aria-invalid", isWrong);
     if (words) this.says.textContent = "";
   }
 }

@@ -141,7 +141,8 @@ class LogPage {
   key(event) {
     if (typing(event) || localStorage.getItem("keys-off") || document.querySelector("dialog[open]")) return;
     if (event.target.closest("button, a, summary") && event.key === "Enter") return;
-    if ((event.key === "n" || event.key === "N") && this.search.active) this.search.step(event.key === "n");
+    // a query that is wrong takes the keys as well: n must not become a key of the page
+    if ((event.key === "n" || event.key === "N") && this.state.q) this.search.active && this.search.step(event.key === "n");
     else if (event.key === "f") this.view.following ? this.view.pause() : this.view.toEnd();
     else return;
     event.preventDefault();

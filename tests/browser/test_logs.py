@@ -435,3 +435,52 @@ def test_e16_nothing_is_cut_on_a_phone(visit: Any, long_job: str, scheme: str) -
     one.picture(f"logs-phone-{scheme}")
     page.locator("[data-log-jumps] summary").click()
     assert page.evaluate("document.documentElement.scrollWidth") <= 360
+
+
+def test_c5_a_count_that_failed_ends_no_search(visit: Any, portal: Any) -> None:
+    job = portal.submit(TICKS.format(count=600, pause=0.5))
+    portal.wait_for(job, "running")
+    page = open_log(visit, job).page
+    page.wait_for_function(f"() => {LINES}.length > 3")
+    failed: list[str] = []
+
+    def away(route: Any) -> None:
+        failed.append(route.request.url)
+        route.fulfill(status=503, body="away")
+
+    counts = re.compile(r"/logs/\?.*count=1")
+    page.fill("[data-log-q]", "tick")
+    found(page, re.compile(r"\d+ hits"))
+    page.route(counts, away)
+    page.wait_for_timeout(6000)
+    assert failed
+    found(page, re.compile(r"\d+ hits"))
+    before = int(page.locator("[data-log-found]").inner_text().split()[0])
+    page.unroute(counts)
+    page.wait_for_function(
+        f"() => parseInt(document.querySelector('[data-log-found]').textContent) > {before}", timeout=20_000
+    )
+    # the count of a new search fails: the page says so, n stays, and the next lines mend it
+    page.route(counts, away)
+    page.fill("[data-log-q]", "tick 1")
+    expect(page.locator("[data-log-error]")).to_contain_text("does not answer")
+    box(page).focus()
+    page.keyboard.press("n")
+    expect(page.locator(".line.at")).to_have_text(re.compile("tick 1"))
+    assert "/logs/" in page.url
+    page.unroute(counts)
+    found(page, re.compile(r"1 of \d+"))
+    expect(page.locator("[data-log-error]")).to_be_hidden()
+    portal.rest(f"jobs/{job}/cancel/", {})
+
+
+def test_c5_n_is_a_key_of_the_search_while_a_pattern_is_wrong(visit: Any, long_job: str) -> None:
+    page = open_log(visit, long_job).page
+    page.fill("[data-log-q]", "[needle")
+    expect(page.locator("[data-log-error]")).to_be_visible()
+    page.evaluate("() => { window.keys = []; addEventListener('keydown', (event) => window.keys.push(event.key)); }")
+    box(page).focus()
+    page.keyboard.press("n")
+    page.keyboard.press("Shift+N")
+    page.keyboard.press("y")  # the page's own keys still come
+    assert page.evaluate("window.keys.filter((key) => key !== 'Shift')") == ["y"]
