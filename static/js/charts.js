@@ -2,6 +2,7 @@
 import { gettext, said } from "./words.js";
 import { Axis } from "./axis.js";
 import { Figure } from "./figure.js";
+import { typing } from "./keys.js";
 import { isHidden, startPins, takeLayout } from "./pins.js";
 import { plotly } from "./plotly.js";
 import { ask, follow } from "./socket.js";
@@ -50,7 +51,8 @@ export function start() {
     figures.forEach(redraw);
   });
   document.addEventListener("keydown", (event) => {
-    if (event.key === "Escape" && view.range && !event.defaultPrevented && !document.querySelector("dialog[open]")) change({ range: null, y: new Map() });
+    if (event.key !== "Escape" || event.defaultPrevented || typing(event) || document.querySelector("dialog[open]")) return;
+    if (view.range) change({ range: null, y: new Map() });
   });
 }
 

@@ -387,3 +387,21 @@ for step in range(50):
     page.fill("[data-chart-search]", "metric-(")
     expect(page.locator("[data-chart-search]")).to_have_attribute("aria-invalid", "")
     alice.picture("charts-sixty")
+
+
+def test_escape_takes_a_zoom_back_but_not_while_somebody_types(metrics: Any) -> None:
+    page = metrics.page
+    drag(page, "train/loss", 0.5, 0.6)
+    until(page, "train/loss", "line.range[0] > 2000")
+    page.locator("[data-chart-search]").focus()
+    page.keyboard.press("Escape")
+    page.evaluate(
+        "() => document.body.dispatchEvent(new KeyboardEvent('keydown', "
+        "{ key: 'Escape', isComposing: true, bubbles: true }))"
+    )
+    page.wait_for_timeout(1000)
+    assert {"from", "to"} <= query(page).keys()
+    page.evaluate("() => document.activeElement.blur()")
+    page.keyboard.press("Escape")
+    until(page, "train/loss", "line.range[0] < 100")
+    assert "from" not in query(page)
