@@ -70,7 +70,8 @@ async function load() {
   } finally {
     loading = false;
   }
-  adopt(document.importNode(new DOMParser().parseFromString(text, "text/html").body, true));
+  const fresh = document.importNode(new DOMParser().parseFromString(text, "text/html").body, true);
+  if (fresh.querySelector("[data-charts-state]")) adopt(fresh); // else signed out meanwhile: it is the page to sign in
 }
 
 function source() {

@@ -2,6 +2,7 @@
 import { clockOf, fromOf, seqOf, whole } from "./lines.js";
 import { render } from "./ansi.js";
 import { ask } from "./socket.js";
+import { toast } from "./toast.js";
 import { gettext, said } from "./words.js";
 
 const SHOWN = 200;
@@ -23,7 +24,13 @@ async function toggle(view, button) {
   view.pause();
   const { worker, attempt } = line.dataset;
   const query = new URLSearchParams({ worker, attempt, before: seqOf(line), limit: SHOWN });
-  const { lines } = await ask(`/api/v1/jobs/${view.id}/logs/?${query}`);
+  let lines;
+  try {
+    ({ lines } = await ask(`/api/v1/jobs/${view.id}/logs/?${query}`));
+  } catch (error) {
+    toast(said(gettext("The earlier states could not be loaded: {why}"), { why: error.message }));
+    return;
+  }
   const states = lines.filter((one) => one.overwritten && one.seq >= fromOf(line));
   const place = document.createElement("div");
   place.className = "line-history";

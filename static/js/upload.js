@@ -57,7 +57,14 @@ export function startUpload(form, changed) {
   zone?.addEventListener("dragover", (event) => event.preventDefault());
   zone?.addEventListener("drop", async (event) => {
     event.preventDefault();
-    const found = await filesOf(event.dataTransfer);
+    let found;
+    try {
+      found = await filesOf(event.dataTransfer);
+    } catch (error) {
+      // moved or taken away while it was dropped: the browser says so in its own words
+      showError(form, "code_files", [said(gettext("What was dropped could not be read: {why}"), { why: error.message })]);
+      return changed();
+    }
     if (!found.length) return; // a text or a link was dropped
     const box = new DataTransfer();
     for (const { file } of found) box.items.add(file);

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
+from urllib.request import urlopen
 
 import pytest
 from playwright.sync_api import Locator, Page, expect
@@ -405,3 +406,15 @@ def test_escape_takes_a_zoom_back_but_not_while_somebody_types(metrics: Any) -> 
     page.keyboard.press("Escape")
     until(page, "train/loss", "line.range[0] < 100")
     assert "from" not in query(page)
+
+
+def test_charts_of_somebody_who_was_signed_out_meanwhile_throw_nothing(visit: Any, portal: Any, rich: str) -> None:
+    alice = visit()
+    page = alice.sign_in("alice")
+    with urlopen(f"http://localhost:{portal.port}/login/") as answer:
+        login = answer.read()
+    page.route("**/charts/overview/**", lambda route: route.fulfill(body=login, content_type="text/html"))
+    with page.expect_response("**/charts/overview/**"):
+        page.goto(f"/jobs/{rich}/")
+    page.wait_for_timeout(500)
+    assert page.locator("[data-charts] form").count() == 0

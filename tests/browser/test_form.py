@@ -357,3 +357,21 @@ def test_the_form_works_without_javascript(visit: Any) -> None:
     page.fill("[name=command]", "echo")
     page.click("button[type=submit]:has-text('Submit')")
     page.wait_for_url(JOB_PAGE)
+
+
+def test_a_dropped_file_that_cannot_be_read_is_said_at_its_field(visit: Any) -> None:
+    page = visit().sign_in("alice")
+    page.goto("/jobs/new/")
+    begin(page, name="dropped", command="true")
+    page.check("[name=code_kind][value=upload]")
+    # as a browser tells of a file that was moved while it was dragged
+    page.evaluate(
+        """() => {
+          const gone = (_ok, refused) => refused(new DOMException("moved away", "NotFoundError"));
+          const item = { kind: "file", getAsFile: () => null, webkitGetAsEntry: () => ({ isFile: true, name: "a.py", file: gone }) };
+          const drop = new Event("drop", { bubbles: true, cancelable: true });
+          Object.defineProperty(drop, "dataTransfer", { value: { items: [item] } });
+          document.querySelector("[data-drop]").dispatchEvent(drop);
+        }"""
+    )
+    expect(page.locator("#e-code_files")).to_contain_text("could not be read")

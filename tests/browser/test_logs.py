@@ -484,3 +484,14 @@ def test_c5_n_is_a_key_of_the_search_while_a_pattern_is_wrong(visit: Any, long_j
     page.keyboard.press("Shift+N")
     page.keyboard.press("y")  # the page's own keys still come
     assert page.evaluate("window.keys.filter((key) => key !== 'Shift')") == ["y"]
+
+
+def test_c3_states_that_cannot_be_had_are_told(visit: Any, long_job: str) -> None:
+    page = open_log(visit, long_job).page
+    page.route(re.compile(r"/logs/\?.*before="), lambda route: route.abort())
+    updates = page.locator(".line", has_text="20/20").locator(".updates")
+    updates.click()
+    expect(page.locator(".toast")).to_contain_text("could not be loaded")
+    page.unroute_all()
+    updates.click()
+    expect(page.locator(".line-history .update").first).to_be_visible()
