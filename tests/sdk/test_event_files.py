@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from tensorboardX import SummaryWriter
 from tensorboardX.proto import event_pb2, summary_pb2, tensor_pb2
+from trainhall import event_files
 from trainhall.event_files import PATIENCE, EventFile, Scalar, crc32c, masked
 from trainhall.event_folders import EventFolders
 
@@ -185,3 +186,17 @@ def test_environments_and_hidden_folders_are_left_out(tmp_path: Path) -> None:
     (tmp_path / "env" / "pyvenv.cfg").touch()
     os.symlink(tmp_path, tmp_path / "loop")
     assert names(EventFolders([str(tmp_path)], since=0)) == []
+
+
+def test_the_last_look_goes_past_megabytes_without_a_scalar(tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.setattr(event_files, "MOST_AT_ONCE", 4096)
+    with SummaryWriter(str(tmp_path)) as writer:
+        for step in range(50):
+            writer.add_text("note", "x" * 1000, step)
+        writer.add_scalar("loss", 1.0, 50)
+    assert names(EventFolders([str(tmp_path)], since=0)) == ["loss"]
+
+
+def test_the_last_look_ends_at_a_record_that_is_not_whole(written: Path) -> None:
+    written.write_bytes(written.read_bytes()[:-3])
+    assert "train/loss" in names(EventFolders([str(written.parent)], since=0))
