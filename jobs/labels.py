@@ -27,6 +27,7 @@ TRIES = 20
 
 def edit(job: Job, *, user: User, values: Mapping[str, Any], request: HttpRequest | Request | None) -> Job:
     """Change the labels of a job. Raise SpecError naming each wrong field, NotAllowed, or WrongState."""
+    may_change(user, job)  # before a word about what was typed
     wanted = _checked(values)
     return _insist(job, lambda _job: wanted, user=user, request=request)
 

@@ -31,7 +31,7 @@ let pass = 0;
 let settling = 0;
 let showsHidden = false;
 
-export function start() {
+function start() {
   place = document.querySelector("[data-charts]");
   job = document.querySelector("[data-job]").dataset.job;
   startView();
@@ -283,3 +283,5 @@ function refresh(wait = 150) {
     load();
   }, wait);
 }
+
+start();

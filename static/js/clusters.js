@@ -6,7 +6,7 @@ import { span } from "./time.js";
 const SILENT = 30; // seconds
 const seen = new Map(); // name -> when it was seen last, by this device's clock; null: never
 
-export function start() {
+function start() {
   const banner = document.querySelector("[data-cluster-banner]");
   if (!banner) return;
   follow("cluster", null, (type, data) => type !== "refused" && take(banner, data.clusters), async () => {
@@ -33,3 +33,5 @@ function show(banner) {
   if (banner.hidden && late.length) announce(words.textContent); // once, not every second of its age
   banner.hidden = late.length === 0;
 }
+
+start();

@@ -16,6 +16,7 @@ export function startDraft(form) {
   let unsaved = false;
   let stopped = false;
   let running = Promise.resolve();
+  const early = [...form.elements].some(typedIn); // by somebody quicker than this script
 
   const address = () => location.pathname + location.search;
   const keep = () => {
@@ -89,6 +90,7 @@ export function startDraft(form) {
       stopped = false;
     },
     restore() {
+      if (early) return this.changed();
       const kept = localStorage.getItem(slot);
       const draft = kept ? JSON.parse(kept) : null;
       if (!draft || form.dataset.filled) return;
@@ -101,6 +103,13 @@ export function startDraft(form) {
       }
     },
   };
+}
+
+function typedIn(field) {
+  if (field.type === "hidden" || field.type === "file") return false;
+  if (field.options) return [...field.options].some((option) => option.defaultSelected && !option.selected);
+  if (field.type === "radio" || field.type === "checkbox") return field.checked !== field.defaultChecked;
+  return "defaultValue" in field && field.value !== field.defaultValue;
 }
 
 async function send(form, id, keepalive = false) {

@@ -20,9 +20,8 @@ let step = null;
 let timer = 0;
 const asking = { forecast: null, preview: null }; // what is under way, given up when asked anew
 
-export function start() {
+function start() {
   form = document.querySelector("[data-new-job]");
-  if (!form) return;
   draft = startDraft(form);
   step = startInStep(form);
   startRows(form, changed);
@@ -41,13 +40,9 @@ export function start() {
   form.addEventListener("refused", () => show("forecast"));
   form.addEventListener("keydown", (event) => {
     if (event.key !== "Enter" || event.isComposing || event.keyCode === 229) return;
-    if (!(event.ctrlKey || event.metaKey)) {
-      // Enter in a field is no wish to send the whole form
-      if (event.target.tagName === "INPUT" && event.target.type !== "file") event.preventDefault();
-      return;
-    }
+    if (!(event.ctrlKey || event.metaKey)) return; // alone it sends nothing: the form's first button is one that cannot be pressed
     event.preventDefault();
-    form.requestSubmit(form.querySelector("[type=submit]"));
+    form.requestSubmit(form.querySelector(".primary[type=submit]"));
   });
   document.addEventListener("click", (event) => {
     const link = event.target.closest('[data-summary] a[href^="#f-"], [data-forecast-result] a[href^="#f-"]');
@@ -165,3 +160,5 @@ function startScript() {
 function sizeOf(bytes) {
   return bytes < 2 ** 20 ? `${Math.ceil(bytes / 1024)} KB` : `${(bytes / 2 ** 20).toFixed(1)} MB`;
 }
+
+start();

@@ -19,7 +19,7 @@ const FINAL = ["succeeded", "failed", "cancelled"];
 let known = null;
 let askedFor = 0;
 
-export function start() {
+function start() {
   const page = document.querySelector("[data-job]");
   const id = page.dataset.job;
   known = { status: page.dataset.status || "", version: Number(page.dataset.version) };
@@ -209,3 +209,5 @@ function stretch(page) {
     x += widths[index] * scale;
   });
 }
+
+start();

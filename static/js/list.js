@@ -15,7 +15,7 @@ const waiting = new Map(); // id -> job, not yet shown
 let leaving = false; // a form was sent: its answer is on the way
 let drawNew = null;
 
-export function start() {
+function start() {
   const name = body().dataset.topic;
   startFilters();
   startColumns();
@@ -163,3 +163,5 @@ async function poll(name) {
   const answer = await ask(`/api/v1/jobs/?${query}`);
   answer.results.forEach(change);
 }
+
+start();

@@ -11,7 +11,7 @@ import { gettext, ngettext, said } from "./words.js";
 const KEEP = 4000;
 const KEEP_SMALL = 30;
 
-export function start() {
+function start() {
   const { job } = document.querySelector("[data-job]").dataset;
   for (const box of document.querySelectorAll("[data-log]")) {
     if (box.dataset.log === "tail") new LogView(box, { id: job, keep: KEEP_SMALL, small: true }).start();
@@ -160,3 +160,5 @@ class LogPage {
     event.preventDefault();
   }
 }
+
+start();

@@ -1,4 +1,5 @@
-// What every page gets, and what its kind of page needs.
+// What every page gets. Its template adds the modules of its own parts: the browser holds a page's load back until they have run, so
+// nobody types or clicks into a page that does not listen yet.
 import { startClocks } from "./time.js";
 import { startConfirm } from "./confirm.js";
 import { startCopy } from "./copy.js";
@@ -17,12 +18,3 @@ startVanishing();
 for (const current of document.querySelectorAll(".tabs [aria-current], .rail [aria-current]")) {
   current.scrollIntoView({ block: "nearest", inline: "center" });
 }
-
-const kind = document.body.dataset.page;
-if (document.querySelector("[data-job-list]")) import("./list.js").then((list) => list.start());
-if (document.querySelector("[data-job]")) import("./job.js").then((job) => job.start());
-if (document.querySelector("[data-job-list], [data-job]")) import("./clusters.js").then((clusters) => clusters.start());
-if (document.querySelector("[data-log]")) import("./logs.js").then((logs) => logs.start());
-if (document.querySelector("[data-charts]")) import("./charts.js").then((charts) => charts.start());
-if (document.querySelector("[data-runtime]")) import("./runtime.js").then((runtime) => runtime.start());
-if (kind === "new" || document.querySelector("[data-new-job]")) import("./form.js").then((form) => form.start());

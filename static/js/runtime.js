@@ -1,7 +1,7 @@
 // The editor of a runtime: rows of rules, and the box that tests them.
 import { startLineTest } from "./line_test.js";
 
-export function start() {
+function start() {
   const form = document.querySelector("[data-runtime]");
   const list = form.querySelector("[data-rows=rule]");
   form.querySelector("[data-add=rule]").addEventListener("click", () => {
@@ -18,3 +18,5 @@ export function start() {
       .map((rule) => (rule.group.trim() ? rule : { pattern: rule.pattern })),
   );
 }
+
+start();

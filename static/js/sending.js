@@ -25,7 +25,7 @@ export function sessionIsBack() {
 }
 
 export function startSending(form, draft) {
-  const button = form.querySelector("[type=submit]");
+  const button = form.querySelector(".primary[type=submit]");
   let made = ""; // the address of the job that this page has made
 
   form.addEventListener("submit", async (event) => {

@@ -149,8 +149,7 @@ def test_back_to_a_draft_that_became_a_job_leads_to_the_job(visit: Any, portal: 
     saved(page)
     job = submit(page)
     page.goto("/jobs/")  # a page or two later nothing of the form is left in memory
-    page.go_back()
-    page.go_back()
+    page.evaluate("() => { setTimeout(() => history.go(-2)) }")
     page.wait_for_url(re.compile(r"draft="))
     told = page.locator("[data-summary]")
     expect(told).to_be_focused(timeout=8000)
@@ -253,6 +252,22 @@ def test_enter_and_an_input_method_never_submit(visit: Any, portal: Any) -> None
     page.keyboard.press("Control+Enter")
     page.wait_for_url(JOB_PAGE)
     expect(page.locator("h1")).to_have_text("学習")
+
+
+def test_who_types_before_the_scripts_have_come_sends_nothing_and_loses_nothing(visit: Any, portal: Any) -> None:
+    page = visit().sign_in("alice")
+    late: list[Any] = []
+    page.route(re.compile(r"/form[.0-9a-z]*\.js$"), lambda route: late.append(route))
+    page.goto("/jobs/new/", wait_until="commit")
+    page.fill("[name=name]", "quick hands")
+    page.keyboard.press("Enter")
+    page.wait_for_timeout(500)
+    assert late and page.url.endswith("/jobs/new/") and jobs_named(portal, "quick hands") == []
+    for route in late:
+        route.continue_()
+    saved(page)
+    page.reload(wait_until="commit")
+    expect(page.locator("[name=name]")).to_have_value("quick hands")
 
 
 def test_a_pasted_env_file_becomes_rows_and_its_secrets_are_offered_to_be_secrets(visit: Any) -> None:
@@ -368,7 +383,8 @@ def test_a_dropped_file_that_cannot_be_read_is_said_at_its_field(visit: Any) -> 
     page.evaluate(
         """() => {
           const gone = (_ok, refused) => refused(new DOMException("moved away", "NotFoundError"));
-          const item = { kind: "file", getAsFile: () => null, webkitGetAsEntry: () => ({ isFile: true, name: "a.py", file: gone }) };
+          const entry = { isFile: true, name: "a.py", file: gone };
+          const item = { kind: "file", getAsFile: () => null, webkitGetAsEntry: () => entry };
           const drop = new Event("drop", { bubbles: true, cancelable: true });
           Object.defineProperty(drop, "dataTransfer", { value: { items: [item] } });
           document.querySelector("[data-drop]").dispatchEvent(drop);
