@@ -10,9 +10,10 @@ from typing import Any
 
 from django.utils.translation import gettext as _
 
-from jobs import forms, lineage
+from jobs import lineage
 from jobs.exceptions import SpecError
-from jobs.form_fields import Fields, fields_of
+from jobs.form import posted
+from jobs.form.fields import Fields, fields_of
 from jobs.models import Job
 from jobs.reading import Document, read_document
 from jobs.yaml_text import merged, plain_copy
@@ -49,8 +50,8 @@ def fields_to_clone(job: Job) -> Fields:
     """The form filled with what another job asked for; secrets keep their names only."""
     data = data_to_clone(job)
     fields = {
-        **forms.blank(namespace=data["namespace"]),
-        **fields_of(forms.without_secrets(data)),
+        **posted.blank(namespace=data["namespace"]),
+        **fields_of(posted.without_secrets(data)),
         "parent": job.pk,
         "written": "form",
     }
@@ -58,7 +59,7 @@ def fields_to_clone(job: Job) -> Fields:
         fields["upload_label"] = _("%(count)d files of %(job)s") % {"count": job.code.file_count, "job": job.name}
     if job.spec_format == "yaml":
         # the writer's own comments and order go on in the clone
-        fields |= {"yaml": merged(job.spec_text, forms.without_secrets(data)), "yaml_own": "1"}
+        fields |= {"yaml": merged(job.spec_text, posted.without_secrets(data)), "yaml_own": "1"}
     return fields
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from django.db.models import Count, F, Sum
 
 from jobs.documents import job_document, job_row, progress_of
-from jobs.filters import JobFilter
+from jobs.lists.filters import JobFilter
 from jobs.logs import lines as logs
 from jobs.models import Cluster, Job, JobFeed
 from jobs.outlook import cluster_document

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from django.http import QueryDict
 
 from jobs.exceptions import SpecError
-from jobs.filters import JobFilter, read_filter
+from jobs.lists.filters import JobFilter, read_filter
 from jobs.logs.lines import worker_of
 
 _JOB_ID = re.compile(r"[0-9a-z]{1,32}")

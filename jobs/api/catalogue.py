@@ -12,11 +12,12 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from accounts import audit
-from jobs import archives, code_names, submission
+from jobs import archives, submission
 from jobs.api.jobs import ANY_OBJECT
 from jobs.bodies import DOCUMENT_PARSERS, document_in
 from jobs.exceptions import UploadError
 from jobs.forecast import Forecast
+from jobs.form import code_names
 from jobs.models import Cluster
 from jobs.outlook import cluster_document, look_ahead
 from jobs.scope import person

@@ -9,8 +9,8 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from jobs import drafts
 from jobs.api.jobs import ANY_OBJECT
+from jobs.form import drafts
 from jobs.scope import person
 
 

@@ -15,7 +15,7 @@ from jobs import labels, lineage, submission
 from jobs.bodies import DOCUMENT_PARSERS, document_in
 from jobs.documents import iso, job_document, job_row
 from jobs.failures import cause_of
-from jobs.filters import PARAMETERS, read_filter
+from jobs.lists.filters import PARAMETERS, read_filter
 from jobs.models import Cluster, Job
 from jobs.outlook import why_waiting
 from jobs.preview import manifests_of

@@ -8,8 +8,8 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from jobs import saved
 from jobs.api.jobs import ANY_OBJECT
+from jobs.lists import saved
 from jobs.scope import person
 
 

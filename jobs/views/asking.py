@@ -10,10 +10,11 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST
 
 from accounts.models import Namespace
-from jobs import code_names, forms, lineage, submission
-from jobs.commandline import submit_line
+from jobs import lineage, submission
 from jobs.exceptions import JobError, SpecError
-from jobs.form_fields import Fields, fields_of
+from jobs.form import code_names, posted
+from jobs.form.commandline import submit_line
+from jobs.form.fields import Fields, fields_of
 from jobs.outlook import look_ahead
 from jobs.parsing import Parsed
 from jobs.preview import manifests_to_be
@@ -26,10 +27,10 @@ from jobs.yaml_text import to_yaml
 
 def _asked(request: HttpRequest) -> tuple[Parsed, Namespace]:
     """The form as it stands, without its files: what forecast and preview ask about."""
-    values = forms.typed(request.POST)
+    values = posted.typed(request.POST)
     # neither answer depends on the values of secrets, which a clone or a draft comes without
-    secrets = [(name, value or "-") for name, value in forms.pairs_of(request.POST, "secret")]
-    parsed = submission.check(forms.document_in(values, secrets=secrets))
+    secrets = [(name, value or "-") for name, value in posted.pairs_of(request.POST, "secret")]
+    parsed = submission.check(posted.document_in(values, secrets=secrets))
     return parsed, submission.namespace_to_submit(person(request), parsed.spec.namespace)
 
 
@@ -40,9 +41,9 @@ def job_forecast(request: HttpRequest) -> HttpResponse:
         parsed, namespace = _asked(request)
         will = look_ahead(parsed, namespace=namespace, user=person(request))
     except JobError as error:
-        wrong = forms.errors_by_field(error.fields)
+        wrong = posted.errors_by_field(error.fields)
         is_untouched = set(wrong) == {"command"} and not request.POST.get("command", "").strip()
-        about = {"problem": forms.sentence(error.message), "wrong": wrong, "is_untouched": is_untouched}
+        about = {"problem": posted.sentence(error.message), "wrong": wrong, "is_untouched": is_untouched}
         return render(request, "jobs/_forecast.html", {"forecast": None, **about})
     return render(request, "jobs/_forecast.html", {"forecast": will, "spec": parsed.spec, "namespace": namespace})
 
@@ -62,32 +63,32 @@ def job_preview(request: HttpRequest) -> HttpResponse:
 def job_document(request: HttpRequest) -> JsonResponse:
     """The side of the form that was not changed last: the YAML of its fields, or the fields of its YAML; and what the
     document says in other words: its command filled in, the command line, and what its parent has otherwise."""
-    values = forms.typed(request.POST)
+    values = posted.typed(request.POST)
     by_yaml, pasted = values["written"] == "yaml", bool(values["env_text"].strip())
     answer: dict[str, Any] = {"errors": {}, "command": "", "hints": [], "changes": None, "cli": "", "extra": []}
     try:
-        document = forms.document_in(values, secrets=forms.pairs_of(request.POST, "secret"))
+        document = posted.document_in(values, secrets=posted.pairs_of(request.POST, "secret"))
         if by_yaml or pasted:
-            answer["fields"] = fields_of(forms.without_secrets(document.data))
+            answer["fields"] = fields_of(posted.without_secrets(document.data))
         if by_yaml:
             answer |= _typed_secrets(document, values)
         else:
-            answer["yaml"] = forms.shown_yaml(values, document)
+            answer["yaml"] = posted.shown_yaml(values, document)
     except SpecError as error:
-        by_field = forms.errors_by_field(error.fields) or {"form": [error.message]}
+        by_field = posted.errors_by_field(error.fields) or {"form": [error.message]}
         return JsonResponse({**answer, "errors": by_field})
     try:
         submission.check(document)
     except SpecError as error:
-        answer["errors"] = forms.errors_by_field(error.fields) or {"form": [forms.sentence(error.message)]}
+        answer["errors"] = posted.errors_by_field(error.fields) or {"form": [posted.sentence(error.message)]}
         if by_yaml:
             wrong = [(field, text) for field, texts in error.fields.items() for text in texts]
-            answer["yaml_errors"] = [f"{field}: {forms.plain(text)}" for field, text in wrong]
+            answer["yaml_errors"] = [f"{field}: {posted.plain(text)}" for field, text in wrong]
     answer["command"], answer["hints"] = _rendered(document.data)
     names = code_names.names_of(person(request), document.data)
     answer["hints"] += code_names.missing(document.data.get("command"), names)
     answer["cli"] = submit_line(document.data)
-    answer["extra"] = forms.extra_shown(fields_of(document.data), answer["errors"])
+    answer["extra"] = posted.extra_shown(fields_of(document.data), answer["errors"])
     if parent := parent_in(person(request), values):
         answer["changes"] = lineage.as_document(lineage.changes_from(parent, document.data))
     return JsonResponse(answer)
@@ -95,7 +96,7 @@ def job_document(request: HttpRequest) -> JsonResponse:
 
 def _typed_secrets(document: Document, values: Fields) -> dict[str, Any]:
     """Values of secrets that were written into the YAML move to their fields, which do not show them."""
-    found = forms.secrets_in(document)
+    found = posted.secrets_in(document)
     text = document.without_values_of_secrets()
     moved = {name: value for name, value in found.items() if value in values["yaml"]}
     return {"secrets": moved, "yaml": text} if moved else {}

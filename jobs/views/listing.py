@@ -16,12 +16,12 @@ from django.views.decorators.http import require_GET
 from accounts.access import namespaces_for, roles_of
 from accounts.models import Namespace, User
 from accounts.roles import Verb, allows
-from jobs import columns, saved
-from jobs.columns import Look
 from jobs.documents import job_row
-from jobs.filters import ME, JobFilter, only_filter, read_leniently
+from jobs.lists import columns, saved
+from jobs.lists.columns import Look
+from jobs.lists.filters import ME, JobFilter, only_filter, read_leniently
+from jobs.lists.row_template import row_template
 from jobs.models import STATUS_LABELS, Cluster, Job, PriorityClass
-from jobs.row_template import row_template
 from jobs.scope import person
 from jobs.states import JobStatus
 

@@ -14,13 +14,14 @@ from django.views.decorators.http import require_http_methods, require_POST
 from accounts.access import namespaces_for
 from accounts.models import Namespace, User
 from accounts.roles import Verb
-from jobs import clones, drafts, forms, lineage, submission
+from jobs import clones, lineage, submission
 from jobs.exceptions import IdempotencyConflict, JobError
-from jobs.form_fields import Fields
+from jobs.form import drafts, posted
+from jobs.form.fields import Fields
+from jobs.form.sample import sample_document
+from jobs.form.tries import with_tries
 from jobs.models import Job, PriorityClass, Runtime
-from jobs.sample import sample_document
 from jobs.scope import person, visible_job
-from jobs.tries import with_tries
 
 WANTS_JSON = "application/json"
 
@@ -32,7 +33,7 @@ def job_new(request: HttpRequest) -> HttpResponse:
     if request.method != "POST":
         became = _became(request, user)
         return _page(request, user, namespaces, _fields_at_first(request, user, namespaces, became), {}, became)
-    values = forms.typed(request.POST)
+    values = posted.typed(request.POST)
     job, errors = _submit(request, user, values)
     if request.headers.get("Accept") == WANTS_JSON and job is not None:
         return JsonResponse({"id": job.pk, "url": reverse("jobs:detail", args=[job.pk])}, status=201)
@@ -43,13 +44,13 @@ def job_new(request: HttpRequest) -> HttpResponse:
 
 def _submit(request: HttpRequest, user: User, values: Fields) -> tuple[Job | None, dict[str, list[str]]]:
     """The job, or what stands in its way by field."""
-    errors = forms.keep_uploads(request, user, values)
+    errors = posted.keep_uploads(request, user, values)
     if errors:
         return None, errors
     try:
         done = submission.submit(
             user=user,
-            document=forms.document_in(values, secrets=forms.pairs_of(request.POST, "secret")),
+            document=posted.document_in(values, secrets=posted.pairs_of(request.POST, "secret")),
             request=request,
             origin="page",
             idempotency_key=values["idempotency_key"][:100],
@@ -58,11 +59,11 @@ def _submit(request: HttpRequest, user: User, values: Fields) -> tuple[Job | Non
     except IdempotencyConflict:
         # the form came back from the browser's history, was changed, and is sent again: that is another job
         made = Job.objects.get(owner=user, idempotency_key=values["idempotency_key"][:100])
-        values |= {"idempotency_key": forms.of_a_new_page()["idempotency_key"]}
+        values |= {"idempotency_key": posted.of_a_new_page()["idempotency_key"]}
         text = _("This form has made %(name)s (%(id)s) already. Submit again to make another job.")
         return None, {"form": [text % {"name": made.name, "id": made.pk}]}
     except JobError as error:
-        errors = forms.errors_by_field(error.fields) or {"form": [forms.sentence(error.message)]}
+        errors = posted.errors_by_field(error.fields) or {"form": [posted.sentence(error.message)]}
         if values["written"] == "yaml" and "form" in errors:
             errors.setdefault("yaml", []).extend(errors.pop("form"))
         return None, errors
@@ -95,7 +96,7 @@ def _fields_at_first(request: HttpRequest, user: User, namespaces: list[Namespac
     first = next((n.slug for n in namespaces if n.kind == "project"), namespaces[0].slug if namespaces else "")
     usual = Runtime.objects.filter(is_active=True, deprecation="", locked=[]).first()
     return {
-        **forms.blank(namespace=request.GET.get("namespace") or first),
+        **posted.blank(namespace=request.GET.get("namespace") or first),
         # not the first of the alphabet, which may be a special one that locks fields or is about to go
         "runtime": usual.slug if usual else "",
     }
@@ -121,12 +122,12 @@ def _page(
             "became": became,
             "commit": _commit_choice(parent),
             "drafts": drafts.drafts_of(user),
-            "extra": forms.extra_shown(values, errors),
+            "extra": posted.extra_shown(values, errors),
             "namespaces": namespaces,
             "runtimes": runtimes,
             "catalogue": [_card(runtime) for runtime in runtimes],
             "priorities": list(PriorityClass.objects.all()),
-            "max_script": forms.MAX_SCRIPT,
+            "max_script": posted.MAX_SCRIPT,
         },
         status=422 if errors else 200,
     )

@@ -9,8 +9,8 @@ from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST
 
-from jobs import saved
 from jobs.exceptions import JobError, NotAllowed
+from jobs.lists import saved
 from jobs.scope import person
 
 

@@ -8,7 +8,7 @@ import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 
-from jobs.code_names import missing
+from jobs.form.code_names import missing
 from jobs.models import Job
 from tests.cast import PASSWORD
 

@@ -10,7 +10,7 @@ import pytest
 from django.test import Client
 
 from accounts.models import AuditEvent
-from jobs import drafts
+from jobs.form import drafts
 from jobs.models import Draft, Job
 from tests.cast import PASSWORD
 

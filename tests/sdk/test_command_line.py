@@ -9,7 +9,7 @@ import pytest
 from trainhall.cli import make_parser
 from trainhall.commands.submitting import fields_of
 
-from jobs.commandline import submit_line
+from jobs.form.commandline import submit_line
 
 WHOLE: dict[str, Any] = {
     "namespace": "vision",

@@ -12,10 +12,11 @@ from django.http import HttpRequest, QueryDict
 from django.utils.translation import gettext as _
 
 from accounts.models import User
-from jobs import archives, code_names
-from jobs.dotenv import read_dotenv
+from jobs import archives
 from jobs.exceptions import SpecError, UploadError
-from jobs.form_fields import Fields, data_of, extra_of, fields_of
+from jobs.form import code_names
+from jobs.form.dotenv import read_dotenv
+from jobs.form.fields import Fields, data_of, extra_of, fields_of
 from jobs.parsing import FIELDS, RESOURCE_FIELDS
 from jobs.reading import MAX_YAML, Document, document_of, emptied, read_document
 from jobs.yaml_text import merged, to_yaml

@@ -15,9 +15,9 @@ from accounts import audit
 from accounts.access import get_namespace, may, visible_namespace_ids
 from accounts.models import Namespace, User
 from accounts.roles import Verb
-from jobs import columns
 from jobs.exceptions import NotAllowed, SpecError, WrongState
-from jobs.filters import only_filter, read_filter
+from jobs.lists import columns
+from jobs.lists.filters import only_filter, read_filter
 from jobs.models import SavedView
 
 NAME_LENGTH, QUERY_LENGTH = 60, 1000

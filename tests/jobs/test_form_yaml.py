@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from jobs import forms
-from jobs.commandline import submit_line
-from jobs.dotenv import read_dotenv
 from jobs.exceptions import SpecError
-from jobs.form_fields import data_of, fields_of
+from jobs.form import posted
+from jobs.form.commandline import submit_line
+from jobs.form.dotenv import read_dotenv
+from jobs.form.fields import data_of, fields_of
 from jobs.models import Job, Runtime
 from jobs.reading import read_document
 from tests.cast import PASSWORD
@@ -82,7 +82,7 @@ def ask(client: Client, **fields: Any) -> Any:
     ],
 )
 def test_every_document_goes_through_the_form_unchanged(data: dict[str, Any]) -> None:
-    fields = {**forms.blank(namespace=""), **fields_of(data)}
+    fields = {**posted.blank(namespace=""), **fields_of(data)}
     assert data_of(fields, secrets=[]) == data
 
 

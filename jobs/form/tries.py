@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from jobs.form_fields import Fields
+from jobs.form.fields import Fields
 
 FIELDS = ("workers", "gpus", "memory", "shm", "time_limit")
 PARAMETER = "param."

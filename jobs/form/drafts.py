@@ -15,15 +15,15 @@ from rest_framework.request import Request
 
 from accounts import audit
 from accounts.models import AuditEvent, User
-from jobs import forms
 from jobs.documents import iso
 from jobs.exceptions import SpecError
-from jobs.form_fields import Fields, extra_of
+from jobs.form import posted
+from jobs.form.fields import Fields, extra_of
 from jobs.models import Draft, Job
 from jobs.reading import read_document
 
 MAX_DRAFTS = 30  # of one person; the oldest makes room
-MAX_BYTES = forms.MAX_SCRIPT + 2 * 2**20
+MAX_BYTES = posted.MAX_SCRIPT + 2 * 2**20
 MAX_ROWS = 500
 REMEMBERED = timedelta(days=30)  # of what a draft became: who goes back to its address is led on
 
@@ -95,7 +95,7 @@ def remove_sent(user: User, draft_id: str, *, job: Job, request: HttpRequest | R
 
 
 def fields_of_draft(draft: Draft) -> Fields:
-    return {**forms.blank(namespace=""), **draft.values, "draft": str(draft.pk)}
+    return {**posted.blank(namespace=""), **draft.values, "draft": str(draft.pk)}
 
 
 def draft_document(draft: Draft, *, whole: bool) -> dict[str, Any]:
@@ -114,16 +114,16 @@ def kept_values(values: Any) -> Fields:
     if not isinstance(values, dict):
         raise SpecError(_("A draft is the fields of the form by name."))
     kept: Fields = {}
-    for name in forms.TEXTS:
+    for name in posted.TEXTS:
         text = values.get(name, "")
         if not isinstance(text, str):
             raise SpecError(_("%(name)s must be text.") % {"name": name})
         kept[name] = text.replace("\0", "\ufffd")
-    for pair in forms.PAIRS:
+    for pair in posted.PAIRS:
         kept[pair] = _rows(values.get(pair, []), ("name", "value"))
     kept["secret"] = _rows(values.get("secret", []), ("name",))
     kept["yaml"] = _without_secrets(kept["yaml"])
-    extra = forms.without_secrets(extra_of(kept))
+    extra = posted.without_secrets(extra_of(kept))
     kept["extra"] = json.dumps(extra, ensure_ascii=False) if extra else ""
     # a pasted .env is full of secrets, and not yet sorted into rows
     kept["env_text"] = ""
