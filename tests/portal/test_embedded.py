@@ -90,6 +90,12 @@ class TestClaims:
                 claim_port(port)
             socket.create_connection(("127.0.0.1", port)).close()  # callers wait, they are not refused
 
+    def test_what_is_accepted_sends_at_once(self) -> None:
+        with claim_port(0) as listening, socket.create_connection(listening.getsockname()):
+            taken, _address = listening.accept()
+            with taken:
+                assert taken.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+
     def test_a_folder_is_taken_once(self, tmp_path: Path) -> None:
         home = Home(tmp_path, tmp_path / "run")
         handle = claim_folder(home)
