@@ -106,6 +106,8 @@ def bring_in_line(
         faults.point("watch.pods_seen")
     if manifest is not None:
         follower.follow(attempt, workers)
+    if observed.ended or manifest is None:
+        follower.finish(workers)
     job = attempt.job
     if attempt.ended_at is None:
         if observed.ended:

@@ -211,8 +211,8 @@ class IngestDoor:
     def _settle(self, job_id: str, attempt: int, batch: Batch) -> None:
         """A name that a door of more weight reports too: left out, or stored beside. The agent's batches only."""
         close_old_connections()  # no request of Django's does it for us
-        settled = self._precedence.settle(job_id, attempt, batch.rank, batch.series, batch.source)
-        batch.series = settled.series + settled.undecided
+        settled = self._precedence.settle(job_id, attempt, batch.rank, batch.series, batch.source, most_waiting=0)
+        batch.series = settled.series  # nothing waits here: a batch is stored when it is answered
 
     async def _store(self, job_id: str, attempt: int, batch: Batch) -> Outcome:
         pool = await self._connections()

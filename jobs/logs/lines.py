@@ -5,10 +5,10 @@ from __future__ import annotations
 import logging
 import zlib
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, chain
-from typing import Any
+from typing import Any, Protocol
 
 import orjson
 import zstandard
@@ -25,8 +25,13 @@ BYTES_PER_BLOCK = 2**20
 MAX_LIMIT = 5000
 logger = logging.getLogger(__name__)
 
-# what reads lines beside the log: the stdout door of metrics, put in by the watcher command (DESIGN 11.3)
-Sink = Callable[[Worker, Sequence[RawLine]], None]
+
+class Sink(Protocol):
+    """What reads lines beside the log: the stdout door of metrics, put in by the watcher command (DESIGN 11.3)."""
+
+    def __call__(self, worker: Worker, lines: Sequence[RawLine]) -> None: ...
+
+    def ended(self, worker: Worker) -> None: ...
 
 
 @dataclass(slots=True)
@@ -56,6 +61,12 @@ class LogFollower:
                 if len(lines) < LINES_PER_BLOCK and sum(len(line.text) for line in lines) < BYTES_PER_BLOCK:
                     break
         return stored
+
+    def finish(self, workers: Sequence[Worker]) -> None:
+        """These workers have ended, and their lines were followed to the end."""
+        for worker in workers:
+            if self.sink:
+                self.sink.ended(worker)
 
 
 def _first(lines: Iterable[RawLine], most_bytes: int) -> list[RawLine]:

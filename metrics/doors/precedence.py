@@ -1,5 +1,6 @@
 """One name told by two doors (UX 5.5): the door that is believed more keeps it. Where both say the same, the other one is
-left out; where they differ, it becomes a second series beside, `loss (stdout)`.
+left out; where they differ, or it tells steps that the other has passed over, it becomes a second series beside,
+`loss (stdout)`.
 """
 
 from __future__ import annotations
@@ -42,8 +43,13 @@ class Precedence:
     def __init__(self) -> None:
         self._same: OrderedDict[tuple[str, int, int, str, str], None] = OrderedDict()
 
-    def settle(self, job_id: str, attempt: int, rank: int, series: list[Series], source: str) -> Settled:
-        """Drop or rename what a door that is believed more reports too. One query where there is none."""
+    def settle(
+        self, job_id: str, attempt: int, rank: int, series: list[Series], source: str, *, most_waiting: int
+    ) -> Settled:
+        """Drop or rename what a door that is believed more reports too. One query where there is none.
+
+        A series of more than `most_waiting` points is decided now: what this door alone has told must not be lost by waiting.
+        """
         settled = Settled()
         beside = {one.key: suffixed(one.key, source, most=NAME_LENGTH) for one in series}
         sources = dict(
@@ -56,31 +62,29 @@ class Precedence:
                 continue
             verdict = Verdict.OTHER
             if beside[one.key] not in sources:
-                verdict = self._compare(job_id, attempt, rank, one, source)
+                may_wait = source == STDOUT and len(one) <= most_waiting
+                verdict = self._compare(job_id, attempt, rank, one, source, may_wait=may_wait)
             if verdict is Verdict.OTHER:
                 settled.series.append(Series(beside[one.key], one.group, one.step, one.time, one.value))
             elif verdict is Verdict.OPEN:
                 settled.undecided.append(one)
         return settled
 
-    def _compare(self, job_id: str, attempt: int, rank: int, one: Series, source: str) -> Verdict:
+    def _compare(self, job_id: str, attempt: int, rank: int, one: Series, source: str, *, may_wait: bool) -> Verdict:
         name = (job_id, attempt, rank, one.key, source)
         if name in self._same:
             self._same.move_to_end(name)
             return Verdict.SAME
-        found = store.read_series(
-            job_id,
-            keys=[one.key],
-            start=float(one.step.min()),
-            end=float(one.step.max()),
-            attempts=[attempt],
-            ranks=[rank],
-        )
+        # to its end: where it stands beyond a step that it has not told, it never will tell it
+        found = store.read_series(job_id, keys=[one.key], start=float(one.step.min()), attempts=[attempt], ranks=[rank])
         run = found[0].run if found else None
         told = dict(zip(run.step.tolist(), run.value.tolist(), strict=True)) if run is not None else {}
         mine = dict(zip(one.step.tolist(), one.value.tolist(), strict=True))
         common = [(value, told[step]) for step, value in mine.items() if step in told]
         if not all(agrees(value, exact) for value, exact in common):
+            return Verdict.OTHER
+        newest = max(told, default=-1)
+        if any(step <= newest and step not in told for step in mine):
             return Verdict.OTHER
         # text is read as it is printed, ahead of what the SDK sends every two seconds; an event file is flushed much later
         if len(common) >= (AGREED_AFTER if source == STDOUT else 1):
@@ -88,7 +92,9 @@ class Precedence:
             while len(self._same) > MOST_VERDICTS:
                 self._same.popitem(last=False)
             return Verdict.SAME
-        return Verdict.OPEN if source == STDOUT else Verdict.OTHER
+        if may_wait:
+            return Verdict.OPEN
+        return Verdict.SAME if len(common) == len(mine) else Verdict.OTHER
 
 
 def agrees(printed: float, exact: float) -> bool:

@@ -34,7 +34,7 @@ MOST_KEYS = 200  # names that text may give a job
 MOST_WORKERS = 2_000  # remembered at one time
 READ_AGAIN = 20_000  # lines of a worker, at most, after a restart
 STORED_AGAIN = 500  # of these, the newest: a crash loses no more than the lines of one look
-MOST_UNDECIDED = 1_000  # points that wait for the SDK to tell the same steps
+MOST_UNDECIDED = 1_000  # points of a name that wait for the SDK to tell the same steps
 MOST_UNSENT = 50  # batches that wait for the database
 NAMES = uuid.UUID("6f6b1d0e-2f0b-5c55-9d3f-6d1f0f6f7a11")
 
@@ -70,6 +70,8 @@ class _Reader:
     )  # until it is a batch, so that an error in between loses nothing
     undecided: dict[str, list[Point]] = field(default_factory=dict)
     unsent: list[Batch] = field(default_factory=list)
+    last_line: int = 0  # that was read
+    is_over: bool = False  # the worker has ended: nothing waits any more
 
 
 class StdoutDoor:
@@ -87,9 +89,16 @@ class StdoutDoor:
             reader = self._reader_of(worker, lines[0].number)
             for line in lines:
                 reader.memory.take(line.number, line.time, read_line(line.text, reader.rules), reader.gathered)
-            self._send(reader, first=lines[0].number)
+            reader.last_line = lines[-1].number
+            self._send(reader, of=f"{lines[0].number}")
         except Exception as error:
-            self._failed(worker, error)
+            self._failed(str(worker), worker.attempt.job_id, error)
+
+    def ended(self, worker: Worker) -> None:
+        """The worker writes no more, and what the SDK said of its steps has come: whatever still waits is decided."""
+        reader = self._readers.get(worker.pk)
+        if reader is not None:
+            self._finish(reader)
 
     def resume(self, cluster: str) -> None:
         """At the start of the watcher: what was stored of workers that may never write another line."""
@@ -99,15 +108,15 @@ class StdoutDoor:
             try:
                 self._reader_of(worker, worker.log_number + 1)
             except Exception as error:
-                self._failed(worker, error)
+                self._failed(str(worker), worker.attempt.job_id, error)
 
-    def _failed(self, worker: Worker, error: Exception) -> None:
+    def _failed(self, worker: str, job_id: str, error: Exception) -> None:
         self.failures += 1
         said = "The lines of %s, job %s, gave no metrics (failure %d of this door)"
         if isinstance(error, OperationalError | InterfaceError):  # the follower will meet it too, and waits
-            logger.warning(said + ": %s", worker, worker.attempt.job_id, self.failures, error)
+            logger.warning(said + ": %s", worker, job_id, self.failures, error)
         else:
-            logger.exception(said, worker, worker.attempt.job_id, self.failures)
+            logger.exception(said, worker, job_id, self.failures)
 
     # A worker, known or met anew
 
@@ -129,8 +138,16 @@ class StdoutDoor:
         self._readers[worker.pk] = reader
         while len(self._readers) > MOST_WORKERS:
             _pk, gone = self._readers.popitem(last=False)
+            self._finish(gone)
             self._keys.pop(gone.job_id, None)
         return reader
+
+    def _finish(self, reader: _Reader) -> None:
+        reader.is_over = True
+        try:
+            self._send(reader, of=f"end-{reader.last_line}")
+        except Exception as error:
+            self._failed(reader.name, reader.job_id, error)
 
     def _keys_of(self, job_id: str) -> _JobKeys:
         if job_id not in self._keys:
@@ -145,9 +162,16 @@ class StdoutDoor:
         earlier = self._lines_before(reader, first)
         for number, line in enumerate(earlier, start=first - len(earlier)):
             if number == first - STORED_AGAIN:
-                reader.gathered = Gathered()
+                reader.gathered = Gathered(self._contested(reader))
             reader.memory.take(number, line["time"], read_line(line["text"], reader.rules), reader.gathered)
-        self._send(reader, first=-first)  # a number of its own: not that of a batch which may have been stored
+        reader.last_line = first - 1
+        self._send(reader, of=f"-{first}")  # a number of its own: not that of a batch which may have been stored
+
+    def _contested(self, reader: _Reader) -> dict[str, list[Point]]:
+        """Of what was read again: the points of names that belong to another door, which may have waited for long."""
+        points = reader.gathered.points
+        others = MetricKey.objects.filter(job_id=reader.job_id, key__in=list(points)).exclude(source=STDOUT)
+        return {key: points[key] for key in others.values_list("key", flat=True)}
 
     def _lines_before(self, reader: _Reader, first: int) -> list[dict[str, Any]]:
         """The newest of them. The follower has stored lines from `first` on already, so they are counted from the end."""
@@ -170,9 +194,10 @@ class StdoutDoor:
 
     # Points on their way
 
-    def _send(self, reader: _Reader, *, first: int) -> None:
+    def _send(self, reader: _Reader, *, of: str) -> None:
+        """`of` names the lines: the same ones are the same batch."""
         gathered, points = reader.gathered, reader.gathered.points
-        if points and reader.undecided:
+        if reader.undecided and (points or reader.is_over):
             for key, waiting in reader.undecided.items():
                 points[key] = waiting + points.get(key, [])
             reader.undecided = {}
@@ -180,7 +205,7 @@ class StdoutDoor:
         if points or progress:
             series = self._settled(reader, points) if points else []
             if series or (progress and "total" in progress):  # a bare step is not worth a batch of its own
-                name = f"{reader.job_id}/{reader.attempt}/{reader.name}/{first}"
+                name = f"{reader.job_id}/{reader.attempt}/{reader.name}/{of}"
                 batch = Batch(
                     id=uuid.uuid5(NAMES, name),
                     attempt=reader.attempt,
@@ -197,9 +222,16 @@ class StdoutDoor:
 
     def _settled(self, reader: _Reader, points: dict[str, list[Point]]) -> list[Series]:
         series = [_series(key, told) for key, told in points.items()]
-        settled = self._precedence.settle(reader.job_id, reader.attempt, reader.rank, series, STDOUT)
+        settled = self._precedence.settle(
+            reader.job_id,
+            reader.attempt,
+            reader.rank,
+            series,
+            STDOUT,
+            most_waiting=0 if reader.is_over else MOST_UNDECIDED,
+        )
         for one in settled.undecided:
-            reader.undecided[one.key] = points[one.key][-MOST_UNDECIDED:]
+            reader.undecided[one.key] = points[one.key]
         keys = self._keys_of(reader.job_id)
         return [one for one in settled.series if one.key in points or keys.admit(one.key)]
 

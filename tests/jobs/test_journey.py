@@ -16,6 +16,9 @@ from jobs.models import Attempt, Job, JobEvent, UsageInterval, Worker
 from jobs.reading import document_of
 from jobs.reconcile import Mirror
 from jobs.states import JobStatus, Reason
+from metrics import store
+from metrics.doors.sink import StdoutDoor
+from tests.metrics.makers import report
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -70,6 +73,16 @@ def test_a_job_runs_and_leaves_its_lines_events_and_ledger(hall: Hall, alice: An
     hall.mirror.look()
     assert Attempt.objects.get(job=job).deleted_at is not None
     assert [record["event"] for record in journal(hall, job)].count("create") == 1
+
+
+def test_points_of_text_that_waited_for_the_sdk_are_stored_when_the_job_ends(hall: Hall, alice: Any) -> None:
+    hall.mirror = Mirror("local", hall.cluster, sink=StdoutDoor())
+    job = hall.submit(alice, 'for step in 1 2 3 4; do echo "step=$step loss=0.$step"; done')
+    hall.go()
+    report(job, {"loss": [(1, 0.1)]})
+    hall.over(job)
+    [found] = store.read_series(job.pk, keys=["loss (stdout)"])
+    assert found.run is not None and found.run.value.tolist() == [0.1, 0.2, 0.3, 0.4]
 
 
 def journal(hall: Hall, job: Job) -> list[dict[str, Any]]:

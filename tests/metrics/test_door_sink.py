@@ -39,6 +39,9 @@ class Pod:
         worker = Worker.objects.select_related("attempt__job").get(pk=self.worker.pk)
         LogFollower(self, door).follow(worker.attempt, [worker])  # type: ignore[arg-type]
 
+    def end(self, door: StdoutDoor) -> None:
+        LogFollower(self, door).finish([self.worker])  # type: ignore[arg-type]
+
 
 def steps(first: int, last: int) -> list[str]:
     return [f"step={step} loss={10 / step!r}" for step in range(first, last + 1)]
@@ -186,6 +189,77 @@ def test_the_sdk_takes_over_a_name_that_text_had_first(job: Any, pod: Pod) -> No
     pod.write(*steps(4, 6), door=door)
     assert series(job) == {"loss": expected(1, 3) | dict.fromkeys((4, 5, 6), 1.0), "loss (stdout)": expected(4, 6)}
     assert MetricKey.objects.get(job=job, key="loss").source == "sdk"
+
+
+def test_what_waits_is_settled_when_the_worker_ends(job: Any, pod: Pod) -> None:
+    door = StdoutDoor()
+    report(job, exact(1, 1))
+    pod.write(*steps(1, 6), door=door)
+    assert set(series(job)) == {"loss"}
+    pod.end(door)
+    assert series(job) == {"loss": expected(1, 1), "loss (stdout)": expected(1, 6)}
+    pod.write("step=7 loss=7.5", door=door)  # lines that came late wait for nobody
+    assert series(job)["loss (stdout)"] == expected(1, 6) | {7: 7.5}
+
+
+def test_what_the_sdk_has_told_too_needs_no_second_series_at_the_end(job: Any, pod: Pod) -> None:
+    door = StdoutDoor()
+    report(job, exact(1, 2))
+    pod.write(*steps(1, 2), "loss=5.0", door=door)  # the third time the name comes, and still step 2
+    pod.end(door)
+    assert series(job) == {"loss": expected(1, 2)}
+
+
+def test_the_end_is_sent_again_when_the_database_was_away(job: Any, pod: Pod, monkeypatch: Any) -> None:
+    door, accept = StdoutDoor(), ingest.accept
+    report(job, exact(1, 1))
+    pod.write(*steps(1, 6), door=door)
+
+    def away(*_arguments: Any, **_more: Any) -> Any:
+        raise OperationalError("gone")
+
+    monkeypatch.setattr(ingest, "accept", away)
+    pod.end(door)
+    assert door.failures == 1
+    monkeypatch.setattr(ingest, "accept", accept)
+    pod.end(door)
+    assert series(job)["loss (stdout)"] == expected(1, 6)
+
+
+def test_steps_that_the_sdk_has_passed_over_are_not_waited_for(job: Any, pod: Pod) -> None:
+    door = StdoutDoor()
+    report(job, {"loss": [(1, 10.0), (6, 10 / 6), (7, 10 / 7)]})
+    pod.write(*steps(1, 7), door=door)
+    assert series(job)["loss (stdout)"] == expected(1, 7)
+
+
+def test_too_many_waiting_points_are_stored_and_none_is_lost(job: Any, pod: Pod, monkeypatch: Any) -> None:
+    monkeypatch.setattr(sink, "MOST_UNDECIDED", 10)
+    door = StdoutDoor()
+    report(job, exact(1, 1))
+    pod.write(*steps(2, 9), door=door)
+    assert set(series(job)) == {"loss"}
+    pod.write(*steps(10, 15), door=door)
+    assert series(job)["loss (stdout)"] == expected(2, 15)
+
+
+def test_a_worker_that_is_forgotten_leaves_what_had_waited(job: Any, pod: Pod, monkeypatch: Any) -> None:
+    monkeypatch.setattr(sink, "MOST_WORKERS", 1)
+    door, other = StdoutDoor(), Pod(job, index=1)
+    report(job, exact(1, 1))
+    pod.write(*steps(2, 6), door=door)
+    other.write("nothing", door=door)
+    assert series(job)["loss (stdout)"] == expected(2, 6)
+
+
+def test_what_had_waited_for_long_is_read_again_by_a_new_watcher(job: Any, pod: Pod, monkeypatch: Any) -> None:
+    monkeypatch.setattr(sink, "STORED_AGAIN", 5)
+    report(job, exact(1, 1))
+    pod.write(*steps(2, 6), *["nothing"] * 20, door=StdoutDoor())
+    door = StdoutDoor()
+    door.resume("local")
+    pod.end(door)
+    assert series(job)["loss (stdout)"] == expected(2, 6)
 
 
 def test_progress_of_the_sdk_is_not_overwritten(job: Any, pod: Pod) -> None:
