@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from jobs import git_address
+from jobs.chart_fields import read_charts
 from jobs.cluster.quantities import parse_cpu, parse_memory
 from jobs.fields import CONTROL, FieldReader
 from jobs.quoting import fill_in, places
@@ -35,6 +36,7 @@ FIELDS = [
     "stop_grace",
     "notify",
     "tags",
+    "charts",
 ]
 RESOURCE_FIELDS = ["workers", "gpus", "gpu_type", "cpus", "memory", "shm"]
 ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,199}")
@@ -105,6 +107,7 @@ class _Reader(FieldReader):
             stop_grace=self.seconds(given, "stop_grace", default=30, low=0, high=MAX_GRACE),
             notify=self.words(given, "notify", allowed=("started", "finished", "failed")),
             tags=self.words(given, "tags"),
+            charts=read_charts(self, given.get("charts")),
         )
         for name in spec.env:
             if name in values or any(secret.name == name for secret in secrets):

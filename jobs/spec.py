@@ -52,6 +52,25 @@ class Volume:
 
 
 @dataclass(frozen=True, slots=True)
+class ChartGoal:
+    value: float
+    label: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Charts:
+    """How a job's charts stand where nobody has a layout of their own: by the name of a metric, or a glob of names."""
+
+    pin: tuple[str, ...] = ()
+    order: tuple[str, ...] = ()
+    hide: tuple[str, ...] = ()
+    log_y: tuple[str, ...] = ()
+    size: dict[str, str] = field(default_factory=dict)
+    best: dict[str, str] = field(default_factory=dict)  # min or max
+    goals: dict[str, ChartGoal] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class JobSpec:
     """Everything needed to run the job; lengths of time in seconds, sizes in bytes, CPU in thousandths."""
 
@@ -74,6 +93,7 @@ class JobSpec:
     stop_grace: int = 30
     notify: tuple[str, ...] = ()
     tags: tuple[str, ...] = ()
+    charts: Charts = field(default_factory=Charts)
 
 
 def spec_from_dict(data: dict) -> JobSpec:
@@ -87,8 +107,15 @@ def spec_from_dict(data: dict) -> JobSpec:
             "volumes": tuple(Volume(**volume) for volume in data["volumes"]),
             "notify": tuple(data["notify"]),
             "tags": tuple(data["tags"]),
+            "charts": _charts_from_dict(data.get("charts") or {}),  # jobs from before there were any
         }
     )
+
+
+def _charts_from_dict(data: dict) -> Charts:
+    lists = {name: tuple(data.get(name, ())) for name in ("pin", "order", "hide", "log_y")}
+    goals = {key: ChartGoal(**goal) for key, goal in data.get("goals", {}).items()}
+    return Charts(**lists, size=data.get("size", {}), best=data.get("best", {}), goals=goals)
 
 
 def spec_to_dict(spec: JobSpec) -> dict:
