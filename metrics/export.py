@@ -10,19 +10,21 @@ import csv
 import importlib
 import importlib.util
 import io
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from itertools import accumulate
 from typing import Any, Protocol
 
 import orjson
 from asgiref.sync import sync_to_async
 
 from metrics import store
-from metrics.chunks import Run
+from metrics.chunks import FULL, Run
 from metrics.documents import numbers
 from metrics.store import SeriesId
 
 COLUMNS = ("key", "rank", "attempt", "step", "time", "value")
 ROWS_AT_ONCE = 4096  # lines of one piece of text
+POINTS = store.PAGE * FULL  # of a page
 
 
 class Writer(Protocol):
@@ -161,17 +163,27 @@ async def body(
 ) -> AsyncIterator[bytes]:
     """The file. `takes` chooses series by their summary, `part` points."""
     yield writer.head()
-    for one in await sync_to_async(store.list_series)(job_id):
-        if not takes(one):
-            continue
-        name = SeriesId(one["key"], one["rank"], one["attempt"])
-        after = -1  # a step is not negative
-        while len(run := await sync_to_async(store.page)(job_id, name, after=after)):
-            after = int(run.step[-1])
+    left = [
+        (SeriesId(one["key"], one["rank"], one["attempt"]), one["count"])
+        for one in await sync_to_async(store.list_series)(job_id)
+        if takes(one)
+    ]
+    after = store.BEFORE_ALL
+    while left:
+        page = await sync_to_async(store.page)(job_id, _of_a_page(left), after=after)
+        for name, run in page.runs:
             if len(chosen := part(run)):
                 for piece in await sync_to_async(_rows)(writer, name, chosen):
                     yield piece
+        after = int(page.runs[-1][1].step[-1]) if page.goes_on else store.BEFORE_ALL
+        left = left[len(page.runs) - page.goes_on :]
     yield await sync_to_async(writer.foot)()
+
+
+def _of_a_page(left: Sequence[tuple[SeriesId, int]]) -> list[SeriesId]:
+    """The first of these series, as many as have the points of a page."""
+    points = accumulate(count for _name, count in left)
+    return [name for (name, _count), upto in zip(left, points, strict=True) if upto <= POINTS] or [left[0][0]]
 
 
 def _rows(writer: Writer, name: SeriesId, run: Run) -> list[bytes]:

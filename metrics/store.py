@@ -369,24 +369,44 @@ def _replaced(new: Run, rows: Sequence[dict[str, Any]]) -> int:
 
 
 PAGE = 16  # chunks
+BEFORE_ALL = -1  # a step is not negative
 
 
-def page(job_id: str, series: SeriesId, *, after: int) -> Run:
-    """The next points of one series above the step `after`, in order; none where it ends.
+@dataclass(slots=True)
+class Page:
+    """Points of some series, whole series by whole series; the last one may go on."""
 
-    Each page is a moment of its own, so that a download of any length holds neither memory nor a transaction.
+    runs: list[tuple[SeriesId, Run]] = field(default_factory=list)
+    goes_on: bool = False
+
+
+def page(job_id: str, wanted: Sequence[SeriesId], *, after: int) -> Page:
+    """The next points of these series, each in order: the first one above the step `after`, the others from their start.
+
+    Each page is a moment of its own, so that a download of any length holds neither memory nor a transaction; and unsealed
+    bodies, which hold points of all series, are read once for all of a page.
     """
+    keys, ranks, attempts = (set(column) for column in zip(*wanted, strict=True))
+    found = Page()
+    room = PAGE * chunks.FULL
     with one_moment():
-        tails = _tails(job_id, keys=[series.key], attempts=[series.attempt], ranks=[series.rank])
-        found = _chunks(job_id, keys=[series.key], attempts=[series.attempt], ranks=[series.rank])
-        tail, rows = tails.get(series, Tail()), found.get(series, [])
-        new = tail.above(_sealed_up_to(rows))
-        ahead = [row for row in rows if row["last_step"] > after]
-        sealed = _points_of(ahead[:PAGE])
-    if len(ahead) > PAGE:
-        new = new.where(new.step <= ahead[PAGE - 1]["last_step"])
-    run = chunks.last_wins([*sealed, new])
-    return run.where(run.step > after)
+        tails = _tails(job_id, keys=keys, attempts=attempts, ranks=ranks)
+        sealed = _chunks(job_id, keys=keys, attempts=attempts, ranks=ranks)
+        for one in wanted:
+            rows = sealed.get(one, [])
+            new = tails.get(one, Tail()).above(_sealed_up_to(rows))
+            ahead = [row for row in rows if row["last_step"] > after]
+            now = ahead[: max(1, room // chunks.FULL)]
+            found.goes_on = len(ahead) > len(now)
+            if found.goes_on:
+                new = new.where(new.step <= now[-1]["last_step"])
+            run = chunks.last_wins([*_points_of(now), new])
+            found.runs.append((one, run.where(run.step > after)))
+            room -= len(run)
+            if room <= 0 or found.goes_on:
+                break
+            after = BEFORE_ALL
+    return found
 
 
 # ---- following -----------------------------------------------------------------------------------------------------

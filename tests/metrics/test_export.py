@@ -14,9 +14,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from asgiref.sync import sync_to_async
-from django.db import connections
+from asgiref.sync import async_to_sync, sync_to_async
+from django.db import connection, connections
 from django.test import AsyncClient, Client
+from django.test.utils import CaptureQueriesContext
 
 from metrics import export, sealing, store
 from metrics.store import SeriesId
@@ -126,15 +127,44 @@ def test_pages_lose_and_repeat_nothing_while_points_arrive_and_are_sealed(alice:
         report(job, {"a": [(int(step), float(step)) for step in part]})
         sealing.seal(job.pk, 1, leave=timedelta(0))
     seen: list[int] = []
-    after = -1
-    while len(run := store.page(job.pk, SeriesId("a", 0, 1), after=after)):
+    after, goes_on = store.BEFORE_ALL, True
+    while goes_on:
+        page = store.page(job.pk, [SeriesId("a", 0, 1)], after=after)
+        [(_name, run)] = page.runs
         assert len(run) <= store.PAGE * 4096 + 2
         seen += run.step.tolist()
-        after = int(run.step[-1])
+        after, goes_on = int(run.step[-1]), page.goes_on
         # a late point before and one behind what was read, and a seal that moves everything
         report(job, {"a": [(1, 0.5), (299_999, 0.5)]})
         sealing.seal(job.pk, 1, leave=timedelta(0))
     assert seen == [*steps.tolist(), 299_999]
+
+
+def test_unsealed_bodies_are_read_once_for_all_series_of_a_page(alice: Any, vision: Any) -> None:
+    job = make_job(alice, vision)
+    names = [f"k/{number}" for number in range(60)]
+    report(job, {name: [(step, 0.5) for step in range(1000)] for name in names})
+
+    async def rows() -> list[bytes]:
+        pieces = export.body(job.pk, export.CsvWriter(), takes=lambda _one: True, part=lambda run: run)
+        return b"".join([piece async for piece in pieces]).splitlines()[1:]
+
+    with CaptureQueriesContext(connection) as queries:
+        found = async_to_sync(rows)()
+    assert [row.split(b",")[0].decode() for row in found[::1000]] == sorted(names)
+    reads = [query for query in queries.captured_queries if '"metrics_pointbatch"."body"' in query["sql"]]
+    assert len(reads) == 2  # for the list of series, and for the only page
+
+
+async def test_series_longer_than_a_page_between_short_ones(alice: Any, vision: Any) -> None:
+    job = await sync_to_async(make_job)(alice, vision)
+    for part in np.array_split(np.arange(store.PAGE * 4096 + 10_000), 2):
+        await sync_to_async(report)(job, {"long": [(int(step), float(step)) for step in part]})
+        await sync_to_async(sealing.seal)(job.pk, 1, leave=timedelta(0))
+    await sync_to_async(report)(job, {name: [(1, 0.5), (2, 0.25)] for name in ("early", "late", "some")})
+    rows = (await body(job, alice, format="csv")).decode().splitlines()[1:]
+    expected = await sync_to_async(stored)(job)
+    assert [(row.split(",")[0], int(row.split(",")[3])) for row in rows] == [(row[0], row[3]) for row in expected]
 
 
 async def test_an_empty_job_is_an_empty_file(alice: Any, vision: Any) -> None:
