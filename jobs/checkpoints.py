@@ -35,6 +35,11 @@ def resume_from(attempt: Attempt) -> str:
     return f"{RUNS}/{attempt.job_id}/{FOLDER}/{found}" if found else ""
 
 
+def is_unfinished(path: str) -> bool:
+    """Whether the name says that somebody is still writing it."""
+    return any(_UNFINISHED.search(part) for part in path.split("/"))
+
+
 def newest(files: Iterable[RunFile], *, before: datetime | None = None) -> str:
     """The name in the checkpoint folder of the file or folder that was written last, of those that are complete.
 
@@ -48,7 +53,7 @@ def newest(files: Iterable[RunFile], *, before: datetime | None = None) -> str:
     best: tuple[float, int, str] | None = None
     for name, inside in entries.items():
         written = max(file.modified for _path, file in inside)
-        if any(_UNFINISHED.search(part) for path, _file in inside for part in path.split("/")):
+        if any(is_unfinished(path) for path, _file in inside):
             continue
         if not any(file.size for _path, file in inside) or (before is not None and written > before.timestamp()):
             continue

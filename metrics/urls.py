@@ -13,6 +13,7 @@ urlpatterns = [
     re_path(rf"^{JOB}/metrics/$", views.job_metrics, name="job"),
     re_path(rf"^{JOB}/charts/$", views.charts, name="charts"),
     re_path(rf"^{JOB}/charts/overview/$", views.overview, name="overview"),
+    re_path(rf"^{JOB}/marks/$", views.job_marks, name="marks"),
     re_path(rf"^{JOB}/layout/$", views.layout, name="layout"),
     re_path(rf"^{JOB}/layout/share/$", views.share_layout, name="share-layout"),
 ]

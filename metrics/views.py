@@ -19,7 +19,7 @@ from accounts.roles import Verb
 from jobs.models import Job
 from jobs.scope import person, visible_job
 from jobs.views.job import job_page
-from metrics import layouts, store
+from metrics import layouts, marks, store
 from metrics.documents import summary
 from metrics.ingest import MAX_KEYS
 
@@ -68,61 +68,84 @@ def _pinned(keys: list[dict[str, Any]], pins: list[str]) -> list[dict[str, Any]]
     return [named[key] for key in dict.fromkeys(pins) if key in named][: layouts.MOST_PINS]
 
 
+@require_safe
+def job_marks(request: HttpRequest, job_id: str) -> HttpResponse:
+    """What happened to the job, to be drawn into its charts: asked for once these are drawn."""
+    return JsonResponse({"marks": [one.document() for one in marks.marks_of(visible_job(request, job_id))]})
+
+
 @require_POST
 def layout(request: HttpRequest, job_id: str) -> HttpResponse:
     """Keep a person's own layout for the jobs of this namespace, or forget it."""
     job = visible_job(request, job_id)
-    user = person(request)
-    if request.POST.get("reset"):
-        return JsonResponse(layouts.reset(user, job.namespace, request=request).document())
-    return _kept(layouts.keep, request, job)
+    return _changed(request, job, layouts.keep, layouts.reset)
 
 
 @require_POST
 def share_layout(request: HttpRequest, job_id: str) -> HttpResponse:
-    """Make a layout that of everybody in the namespace."""
+    """Make a layout that of everybody in the namespace, or take theirs away."""
     job = visible_job(request, job_id)
     if not may(person(request), Verb.MANAGE, job.namespace):
         raise PermissionDenied(_("Only a lead of the namespace may change everybody's layout."))
-    return _kept(layouts.share, request, job)
+    return _changed(request, job, layouts.share, layouts.unshare)
 
 
-def _kept(do: Any, request: HttpRequest, job: Job) -> HttpResponse:
-    pins, hidden = request.POST.getlist("pin"), request.POST.getlist("hide")
+def _changed(request: HttpRequest, job: Job, keep: Any, forget: Any) -> HttpResponse:
+    """Do one of both; the answer is the layout that the person sees from now on."""
+    user = person(request)
+    if request.POST.get("reset"):
+        forget(user, job.namespace, request=request)
+    else:
+        try:
+            keep(user, job.namespace, _sent(request), request=request)
+        except layouts.BadLayout:
+            message = _("At most %(most)s charts can be pinned, each by the name of a metric.") % {
+                "most": layouts.MOST_PINS
+            }
+            return JsonResponse({"error": {"code": "bad_layout", "message": message, "fields": {}}}, status=422)
+    keys = [one["key"] for one in keys_of([summary(one) for one in store.list_series(job.pk)])]
+    return JsonResponse(layouts.layout_of(user, job, keys=keys).document())
+
+
+def _sent(request: HttpRequest) -> Any:
     try:
-        kept = do(person(request), job.namespace, pins=pins, hidden=hidden, request=request)
-    except layouts.BadLayout:
-        message = _("At most %(most)s charts can be pinned, each by the name of a metric.") % {
-            "most": layouts.MOST_PINS
-        }
-        return JsonResponse({"error": {"code": "bad_layout", "message": message, "fields": {}}}, status=422)
-    return JsonResponse(kept.document())
+        return json.loads(request.POST.get("layout", ""))
+    except (json.JSONDecodeError, RecursionError) as error:
+        raise layouts.BadLayout from error
 
 
 def charts_of(job: Job, user: User) -> dict[str, Any]:
     """What the cards need to know; the number of the newest points is read before them, so that none is missed."""
     feed = job.feed
     series = [summary(one) for one in store.list_series(job.pk)]
-    groups = groups_of(series)
-    layout = layouts.layout_of(user, job.namespace).document()
+    keys = keys_of(series)
+    layout = layouts.layout_of(user, job, keys=[one["key"] for one in keys])
+    groups = groups_of(layouts.ordered(keys, layout.order, usual=_place))
+    for one in keys:
+        one["size"] = layout.sizes.get(one["key"], "")
     return {
         "points_seq": feed.points_seq,
         "first_time": min((one["first_time"] for one in series), default=0),
         "epoch_key": next((one["key"] for one in series if EPOCH.search(one["key"])), ""),
         "groups": groups,
-        "layout": layout,
-        "layout_text": json.dumps(layout),
+        "layout": layout.document(),
+        "layout_text": json.dumps(layout.document()),
         "most_pins": layouts.MOST_PINS,
         "may_share": may(user, Verb.MANAGE, job.namespace),
-        "count": sum(len(group["keys"]) for group in groups),
+        "count": len(keys),
         "max_keys": MAX_KEYS,
         "keys_are_full": feed.key_count >= MAX_KEYS,
         "refused_points": feed.refused_points,
     }
 
 
-def groups_of(series: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """`[{name, opens, keys: [{key, group, source, ranks, attempts, count, last}]}]`, as they stand on the page.
+def _place(one: dict[str, Any]) -> tuple[Any, ...]:
+    """Of a key the place of its group, and its own in it."""
+    return GROUPS.get(one["group"], OTHER), one["key"]
+
+
+def keys_of(series: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """`[{key, group, source, ranks, attempts, count, last}]`, as they usually stand on the page.
 
     The last value is that of the newest attempt's lowest rank.
     """
@@ -140,7 +163,11 @@ def groups_of(series: list[dict[str, Any]]) -> list[dict[str, Any]]:
                 "last": members[0]["last"],
             }
         )
-    keys.sort(key=lambda one: (GROUPS.get(one["group"], OTHER), one["group"], one["key"]))
+    return list(layouts.ordered(keys, (), usual=_place))
+
+
+def groups_of(keys: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """`[{name, opens, keys}]`, from keys as they stand on the page."""
     found: list[dict[str, Any]] = []
     before = 0
     for name, same in groupby(keys, key=lambda one: one["group"]):

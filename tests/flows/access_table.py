@@ -110,6 +110,7 @@ ROUTES: dict[str, dict[str, Rule]] = {
     "/jobs/<job_id>/charts/": {"GET": VIEW},
     "/jobs/<job_id>/charts/overview/": {"GET": VIEW},
     "/jobs/<job_id>/metrics/": {"GET": VIEW},
+    "/jobs/<job_id>/marks/": {"GET": VIEW},
     "/jobs/<job_id>/layout/": {"POST": VIEW},  # one's own view of these charts
     "/jobs/<job_id>/layout/share/": {"POST": LEAD},
     "/api/v1/schema/": {"GET": SIGNED_IN},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import time
 from datetime import timedelta
@@ -36,8 +37,8 @@ def signed_in(person: Any) -> Client:
     return client
 
 
-def post(person: Any, job: Any, path: str = "", **fields: Any) -> Any:
-    return signed_in(person).post(f"/jobs/{job.pk}/layout/{path}", fields)
+def post(person: Any, job: Any, path: str = "", **layout: Any) -> Any:
+    return signed_in(person).post(f"/jobs/{job.pk}/layout/{path}", {"layout": json.dumps(layout)})
 
 
 def series(person: Any, job: Any, **query: Any) -> Any:
@@ -92,41 +93,40 @@ def test_the_overview_begins_with_what_people_look_at_first(alice: Any, charted:
 
 
 def test_ones_own_pins_are_kept_for_every_job_of_the_namespace(alice: Any, bob: Any, vision: Any, charted: Any) -> None:
-    assert post(alice, charted, pin=["x/7", "lr"], hide=["x/1"]).json() == {
-        "pins": ["x/7", "lr"],
-        "hidden": ["x/1"],
-        "own": True,
-    }
+    kept = post(alice, charted, pins=["x/7", "lr"], hidden=["x/1"]).json()
+    assert (kept["pins"], kept["hidden"], kept["source"]) == (["x/7", "lr"], ["x/1"], "own")
     other = make_job(bob, vision)
     report(other, {key: [(1, 0.5)] for key in MANY})
     assert shown(alice, charted) == shown(alice, other) == ["x/7", "lr"]
     assert "x/7" not in shown(bob, charted), "bob has not pinned it"
     assert shown(alice, charted, "?pin=val/loss&pin=gone") == ["val/loss"], "a link may say others"
-    assert post(alice, charted, reset="1").json() == {"pins": [], "hidden": [], "own": False}
+    reset = signed_in(alice).post(f"/jobs/{charted.pk}/layout/", {"reset": "1"}).json()
+    assert (reset["pins"], reset["hidden"], reset["source"]) == ([], [], "usual")
     assert shown(alice, charted)[0] == "train/loss"
 
 
 def test_what_is_hidden_is_not_chosen(alice: Any, charted: Any) -> None:
-    post(alice, charted, hide=["train/loss", "lr"])
+    post(alice, charted, hidden=["train/loss", "lr"])
     assert shown(alice, charted)[:2] == ["val/loss", "x/0"]
 
 
 def test_a_lead_shares_a_layout_and_the_audit_trail_has_it(alice: Any, bob: Any, carol: Any, charted: Any) -> None:
-    post(alice, charted, pin=["x/3"])
-    assert post(bob, charted, "share/", pin=["lr"]).status_code == 403
-    assert post(carol, charted, "share/", pin=["x/5"]).json()["pins"] == ["x/5"]
+    post(alice, charted, pins=["x/3"])
+    assert post(bob, charted, "share/", pins=["lr"]).status_code == 403
+    assert post(carol, charted, "share/", pins=["x/5"]).json()["pins"] == ["x/5"]
     assert shown(bob, charted) == shown(carol, charted) == ["x/5"]
     assert shown(alice, charted) == ["x/3"], "her own goes before it"
     shared = AuditEvent.objects.get(action="layout.share")
     assert (shared.actor, shared.namespace, shared.after) == ("carol", "vision", {"pins": ["x/5"], "hidden": []})
-    assert post(carol, charted, "share/", pin=["x/6"]).status_code == 200
+    assert post(carol, charted, "share/", pins=["x/6"]).status_code == 200
     newest: Any = AuditEvent.objects.filter(action="layout.share").latest("pk")
     assert newest.before["pins"] == ["x/5"]
     assert ChartLayout.objects.filter(owner=None).count() == 1
 
 
 @pytest.mark.parametrize(
-    "fields", [{"pin": [f"x/{number}" for number in range(layouts.MOST_PINS + 1)]}, {"pin": [""]}, {"hide": ["a\0b"]}]
+    "fields",
+    [{"pins": [f"x/{number}" for number in range(layouts.MOST_PINS + 1)]}, {"pins": [""]}, {"hidden": ["a\0b"]}],
 )
 def test_a_layout_that_cannot_be_is_refused(alice: Any, charted: Any, fields: Any) -> None:
     answer = post(alice, charted, **fields)
@@ -139,7 +139,7 @@ def test_dave_finds_none_of_it(dave: Any, charted: Any) -> None:
     for path in ("metrics/", "charts/overview/"):
         assert client.get(f"/jobs/{charted.pk}/{path}").status_code == 404
     for path in ("", "share/"):
-        assert post(dave, charted, path, pin=["lr"]).status_code == 404
+        assert post(dave, charted, path, pins=["lr"]).status_code == 404
 
 
 def test_the_curve_of_a_zoomed_view_is_that_of_the_whole(alice: Any, charted: Any) -> None:
