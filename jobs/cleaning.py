@@ -6,6 +6,8 @@ Only rows of the database are followed, never what happens to lie on a cluster: 
 from __future__ import annotations
 
 import logging
+from collections import defaultdict
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from django.conf import settings
@@ -78,27 +80,42 @@ def remove_left_objects() -> int:
     left = Attempt.objects.filter(deleted_at=None, ended_at__lte=timezone.now() - LEFT_FOR).order_by("ended_at")
     if left.count() > LEFT_PER_PASS:
         logger.error("%d attempts that are over left objects; %d are looked at now.", left.count(), LEFT_PER_PASS)
-    gone = 0
+    found: dict[str, list[Attempt]] = defaultdict(list)
     for attempt in left.select_related("job__namespace", "job__owner", "job__code")[:LEFT_PER_PASS]:
+        found[attempt.cluster_id].append(attempt)
+    gone = 0
+    for cluster, attempts in found.items():
         try:
-            gone += _remove_object(connect(attempt.cluster_id), attempt)
-        except (ClusterUnavailable, ClusterForbids) as error:
-            logger.warning("%s is not removed yet: %s", attempt, error)
+            gone += _remove_objects(connect(cluster), attempts)
+        except ClusterUnavailable as error:
+            logger.warning("What %d attempts left on %s is not removed yet: %s", len(attempts), cluster, error)
     return gone
 
 
-def _remove_object(port: Cluster, attempt: Attempt) -> bool:
-    if uid := _uid_of_ours(port, attempt):
-        port.delete(ObjectRef(attempt.kubernetes_namespace, attempt.object_name, uid), person=None)
-        if _uid_of_ours(port, attempt):
-            return False  # its pods are in their grace; the next pass looks again
-        logger.warning("%s had left its object behind; it is removed.", attempt)
-    return bool(Attempt.objects.filter(pk=attempt.pk, deleted_at=None).update(deleted_at=timezone.now()))
+def _remove_objects(port: Cluster, attempts: Sequence[Attempt]) -> int:
+    """One look at the cluster for all of them, and one more to see whether what was deleted is gone."""
+    seen = port.observe().jobs
+    ours = {attempt.pk: _uid_of_ours(seen, attempt) for attempt in attempts}
+    for attempt in attempts:
+        if uid := ours[attempt.pk]:
+            try:
+                port.delete(ObjectRef(attempt.kubernetes_namespace, attempt.object_name, uid), person=None)
+            except ClusterForbids as error:
+                logger.warning("%s is not removed yet: %s", attempt, error)
+    if any(ours.values()):
+        seen = port.observe().jobs
+    # what is still there has pods in their grace; the next pass looks again
+    gone = [attempt for attempt in attempts if not ours[attempt.pk] or not _uid_of_ours(seen, attempt)]
+    for attempt in gone:
+        if ours[attempt.pk]:
+            logger.warning("%s had left its object behind; it is removed.", attempt)
+    ids = [attempt.pk for attempt in gone]
+    return Attempt.objects.filter(pk__in=ids, deleted_at=None).update(deleted_at=timezone.now())
 
 
-def _uid_of_ours(port: Cluster, attempt: Attempt) -> str:
+def _uid_of_ours(seen: Sequence[Manifest], attempt: Attempt) -> str:
     """The UID of the listed object that is this attempt's: by the UID we stored, else by all that we would have created."""
-    for found in port.observe().jobs:
+    for found in seen:
         metadata: Manifest = found["metadata"]
         if (metadata["namespace"], metadata["name"]) != (attempt.kubernetes_namespace, attempt.object_name):
             continue

@@ -229,6 +229,22 @@ def test_an_object_that_an_ended_attempt_left_is_removed_after_a_while(hall: Hal
     assert Attempt.objects.get().deleted_at is not None
 
 
+def test_many_left_objects_take_two_looks_at_the_cluster(
+    hall: Hall, alice: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    vision = alice.memberships.get(namespace__slug="vision").namespace
+    for _count in range(3):
+        attempt = make_attempt(make_job(alice, vision))
+        hall.cluster.create(dispatch.objects_of(attempt), person=None)
+    Attempt.objects.update(ended_at=timezone.now() - timedelta(minutes=11))
+    looks = []
+    observe = type(hall.cluster).observe
+    monkeypatch.setattr(type(hall.cluster), "observe", lambda cluster: looks.append(1) or observe(cluster))
+    assert cleaning.remove_left_objects() == 3
+    assert len(looks) == 2
+    assert cleaning.remove_left_objects() == 0
+
+
 def test_an_object_of_another_under_that_name_is_left_alone(
     hall: Hall, alice: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
