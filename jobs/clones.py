@@ -8,6 +8,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from django.db.models import IntegerField
+from django.db.models.functions import Cast, Substr
 from django.utils.translation import gettext as _
 
 from jobs import lineage
@@ -66,16 +68,21 @@ def fields_to_clone(job: Job) -> Fields:
 def next_name(job: Job) -> str:
     """digits, digits-2, digits-3: counted on, and never one that the namespace has. A number that belongs to the name,
     as in resnet-50, is not counted."""
-    taken = set(Job.objects.filter(namespace_id=job.namespace_id).values_list("name", flat=True))
+    names = Job.objects.filter(namespace_id=job.namespace_id).order_by()
     base = job.name
     counted = re.fullmatch(r"(.+)-(\d{1,6})", base)
-    if counted and counted.group(1) in taken:
+    if counted and names.filter(name=counted.group(1)).exists():
         base = counted.group(1)
     base = base[: LONGEST_NAME - 8]
-    number = 2
-    while f"{base}-{number}" in taken:
-        number += 1
-    return f"{base}-{number}"
+    counted_on = names.filter(name__startswith=f"{base}-").annotate(tail=Substr("name", len(base) + 2))
+    numbers = counted_on.filter(tail__regex=r"^[1-9]\d{0,5}$").annotate(number=Cast("tail", IntegerField()))
+    free = 2
+    # in order and as they come, so that neither names nor numbers are ever held
+    for number in numbers.order_by("number").values_list("number", flat=True).distinct().iterator():
+        if number > free:
+            break
+        free = max(free, number + 1)
+    return f"{base}-{free}"
 
 
 def document_to_clone(job: Job, *, changes: Mapping[str, Any], code: str = "same") -> Document:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 
 from accounts.models import AuditEvent
 from jobs import clones, lineage, submission
@@ -142,6 +144,19 @@ def test_names_count_on_but_a_number_that_belongs_to_the_name_stays(alice: Any, 
     assert clones.next_name(second) == "resnet-50-3"
     long = make_job(alice, vision, name="x" * 200)
     assert len(clones.next_name(long)) <= 200
+
+
+def test_the_next_name_is_the_first_that_is_free_and_other_names_are_not_read(
+    alice: Any, vision: Any, speech: Any
+) -> None:
+    parent = make_job(alice, vision, name="digits")
+    for name in ("digits-2", "digits-2", "digits-3", "digits-5", "digits-04", "digits-x", "digits-4-a", "digit_-4"):
+        make_job(alice, vision, name=name)
+    make_job(alice, speech, name="digits-4")
+    with CaptureQueriesContext(connection) as queries:
+        assert clones.next_name(parent) == "digits-4"
+    [query] = [one["sql"] for one in queries.captured_queries]
+    assert "LIKE 'digits-%'" in query
 
 
 def test_code_from_git_is_the_commit_that_ran_unless_the_latest_is_asked_for(alice: Any, vision: Any) -> None:
