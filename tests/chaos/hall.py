@@ -152,8 +152,9 @@ class Hall(Portal):
             wrong.append(f"lost {set(jobs) - set(known)}, one too many {set(known) - set(jobs)}")
         attempts = self.rows("SELECT object_name, uid FROM jobs_attempt")
         journals = self.journals()
-        # an attempt that was stopped before its launch has no object
-        if lost := {name for name, uid in attempts if uid} - set(journals):
+        # an attempt that was stopped before its launch has no object; any other that has none was lost
+        made = "SELECT object_name FROM jobs_attempt WHERE uid <> '' OR stop_code = ''"
+        if lost := {name for (name,) in self.rows(made)} - set(journals):
             wrong.append(f"attempts without their objects: {lost}")
         if strange := set(journals) - {name for name, _uid in attempts}:
             wrong.append(f"objects of no attempt: {strange}")
