@@ -3,8 +3,9 @@
 `python -m trainhall.agent --setup` is the init container: it copies the SDK to where the program imports it from, fetches and
 checks the code, and makes the run's folders; whatever goes wrong is one plain line on standard error and exit code 3.
 
-`python -m trainhall.agent` stands beside the program and reports what it writes into TensorBoard's event files, wherever they
-lie in the workspace or in the run's folders. At SIGTERM it looks a last time, and ends.
+`python -m trainhall.agent` stands beside the program and reports what it writes into TensorBoard's event files, JSON lines and
+CSV, wherever they lie in the workspace or in the run's folders. At SIGTERM it looks a last time, and ends. One that died is
+started again, and goes on from what the portal has.
 """
 
 from __future__ import annotations
@@ -14,9 +15,14 @@ import signal
 import sys
 import threading
 import time
-from typing import List, Mapping, Optional
+from typing import TYPE_CHECKING, Any, List, Mapping, Optional
 
 from trainhall.setup import SetupError, install_sdk
+
+if TYPE_CHECKING:
+    from trainhall.batches import Record
+    from trainhall.place import Place
+    from trainhall.sender import Sender
 
 FAILED, USAGE = 3, 2
 LOOK_EVERY = 1.0  # seconds
@@ -71,29 +77,78 @@ def watch() -> int:
     # whoever started us may have held the signal back until somebody listens
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
 
-    from trainhall.event_folders import EventFolders
     from trainhall.place import find_place
-    from trainhall.sender import Sender, import_all
+    from trainhall.sender import import_all
 
     place = find_place()
     if place is None:
         print("trainhall agent: not inside a job, nothing to watch.", file=sys.stderr)
         return USAGE
     import_all()
-    sender = Sender(place, source="tensorboard")
-    folders = EventFolders(roots(os.environ, place.rank), float(os.environ.get("TRAINHALL_AGENT_SINCE") or time.time()))
-
-    def look(last: bool = False) -> None:
-        for key, scalar in folders.read(last=last):
-            while len(sender.records) >= MOST_WAITING and not stop.is_set():
-                time.sleep(0.05)
-            sender.add((scalar.time, scalar.step, [(key, scalar.value)]))
-
+    watch = Watch(place, stop)
     while not stop.wait(LOOK_EVERY):
-        look()
-    look(last=True)
-    sender.finish(LAST_SEND)
+        watch.look()
+    watch.look(last=True)
+    watch.finish()
     return 0
+
+
+class Watch:
+    """What the agent reads, each kind of file by a sender of its own: a batch has one source."""
+
+    def __init__(self, place: "Place", stop: threading.Event) -> None:
+        from trainhall.agent_state import StateFile
+        from trainhall.event_folders import EventFolders
+        from trainhall.metric_folders import MetricFolders
+        from trainhall.sender import Sender
+
+        self.stop = stop
+        self.kept = StateFile(place)
+        state = self.kept.load() or {}
+        try:
+            since = float(state.get("since") or os.environ.get("TRAINHALL_AGENT_SINCE") or time.time())
+            self._open(EventFolders, MetricFolders, roots(os.environ, place.rank), since)
+            if state:
+                self.events.restore(state["events"])
+                self.metrics.restore(state["metrics"])
+        except (KeyError, TypeError, ValueError, AttributeError):  # not what an agent wrote
+            since = float(os.environ.get("TRAINHALL_AGENT_SINCE") or time.time())
+            self._open(EventFolders, MetricFolders, roots(os.environ, place.rank), since)
+        self.since = since
+        self.event_sender = Sender(place, source="tensorboard")
+        self.metric_sender = Sender(place, source="file")
+        self.handed_on = 0  # points
+
+    def look(self, *, last: bool = False) -> None:
+        self._keep_state()
+        for key, scalar in self.events.read(last=last):
+            self._hand_on(self.event_sender, (scalar.time, scalar.step, [(key, scalar.value)]))
+        for told in self.metrics.read(last=last):
+            self._hand_on(self.metric_sender, told)
+        if self.metrics.progress is not None:
+            self.metric_sender.set_progress(dict(self.metrics.progress))
+            self.metrics.progress = None
+
+    def finish(self) -> None:
+        """Both at one time: what is left of the last seconds is for both."""
+        other = threading.Thread(target=self.metric_sender.finish, args=(LAST_SEND,))
+        other.start()
+        self.event_sender.finish(LAST_SEND)
+        other.join()
+
+    def _open(self, events: Any, metrics: Any, folders: List[str], since: float) -> None:
+        self.events, self.metrics = events(folders, since), metrics(folders, since)
+
+    def _hand_on(self, sender: "Sender", record: "Record") -> None:
+        while len(sender.records) >= MOST_WAITING and not self.stop.is_set():
+            time.sleep(0.05)
+        sender.add(record)
+        self.handed_on += len(record[2])
+
+    def _keep_state(self) -> None:
+        """Only when everything that was read is with the portal, so that whoever takes over loses nothing."""
+        if self.event_sender.settled + self.metric_sender.settled == self.handed_on:
+            self.kept.save({"since": self.since, "events": self.events.state(), "metrics": self.metrics.state()})
 
 
 def roots(env: Mapping[str, str], rank: int) -> List[str]:

@@ -42,7 +42,7 @@ class EventFile:
         self.position = position
         self.is_given_up = False
         self._looks_at_broken = 0
-        self._plugins: Dict[str, str] = {}  # only the first event of a tag has to say what it is
+        self.plugins: Dict[str, str] = {}  # only the first event of a tag has to say what it is
 
     def read(self) -> List[Scalar]:
         """What is new, at most a few megabytes of it."""
@@ -104,10 +104,10 @@ class EventFile:
             elif number == 9 and isinstance(value, bytes):
                 plugin = _plugin_of(value)
         if plugin is not None:
-            self._plugins.setdefault(tag, plugin)
+            self.plugins.setdefault(tag, plugin)
         if simple is not None:
             return tag, simple
-        if tensor is not None and self._plugins.get(tag) == "scalars":
+        if tensor is not None and self.plugins.get(tag) == "scalars":
             return tag, _number_of(tensor)
         return tag, None
 

@@ -3,24 +3,16 @@
 from __future__ import annotations
 
 import os
-import re
 import time
-from typing import Dict, Iterator, List, Optional, Tuple
+from typing import Any, Dict, Iterator, List, Tuple
 
 from trainhall.event_files import EventFile, Scalar
+from trainhall.folders import Prefixes, files_below
 
 MARK = "tfevents"
-DEEPEST = 6
 MOST_ENTRIES = 20_000  # of folders and files in one walk
 WALK_EVERY = 2.0  # seconds
 MOST_FILES = 1_000
-LEFT_OUT = {"node_modules", "__pycache__", "site-packages", "wandb", "mlruns"}
-PARTS = {"train", "training", "val", "valid", "validation", "eval", "evaluation", "test"}
-# folders whose name says nothing about what is inside
-_NOISE = re.compile(
-    r"runs?|logs?|tb|tensorboard|tb_logs|lightning_logs|outputs?|events?|summar(?:y|ies)|version_\d+|.*\d{6,}.*"
-    r"|[A-Z][a-z]{2}\d\d_\d\d-\d\d-\d\d_.*|\d{4}-\d\d-\d\d.*"
-)
 
 
 class EventFolders:
@@ -30,8 +22,8 @@ class EventFolders:
         self.roots = roots
         self.since = since
         self.files: Dict[str, EventFile] = {}
-        self._prefixes: Dict[str, str] = {}
-        self._first: Optional[str] = None  # the folder that needs no name of its own
+        self._names: Dict[str, str] = {}
+        self._prefixes = Prefixes()
         self._walked = float("-inf")
 
     def read(self, *, last: bool = False) -> Iterator[Tuple[str, Scalar]]:
@@ -47,15 +39,28 @@ class EventFolders:
                 except OSError:  # removed, or on a volume that is away
                     break
                 for scalar in found:
-                    yield self._prefixes[path] + scalar.tag, scalar
+                    yield self._names[path] + scalar.tag, scalar
                 # megabytes may hold no scalar; what stands still is a record that is not whole yet
                 if file.position == before or not file.has_more:
                     break
 
+    def state(self) -> Dict[str, Any]:
+        """How far each file was read, for an agent that takes over from one that died."""
+        files = {path: [file.position, file.plugins, self._names[path]] for path, file in self.files.items()}
+        return {"first": self._prefixes.first, "files": files}
+
+    def restore(self, state: Dict[str, Any]) -> None:
+        self._prefixes.first = state["first"]
+        for path, (position, plugins, name) in state["files"].items():
+            self.files[path] = EventFile(path, int(position))
+            self.files[path].plugins.update(plugins)
+            self._names[path] = str(name)
+
     def _walk(self) -> None:
         left = [MOST_ENTRIES]
         for root in self.roots:
-            for path in sorted(_event_files(root, DEEPEST, left), key=lambda path: (path.count(os.sep), path)):
+            found = files_below(root, lambda name: MARK in name, left)
+            for path in sorted(found, key=lambda path: (path.count(os.sep), path)):
                 if path not in self.files and len(self.files) < MOST_FILES:
                     self._add(root, path)
 
@@ -64,47 +69,6 @@ class EventFolders:
             status = os.stat(path)
         except OSError:
             return
-        if status.st_mtime < self.since:
-            self.files[path] = EventFile(path, status.st_size)
-        else:
-            self.files[path] = EventFile(path)
-        self._prefixes[path] = self._prefix_of(root, os.path.dirname(path), is_new=status.st_mtime >= self.since)
-
-    def _prefix_of(self, root: str, folder: str, *, is_new: bool) -> str:
-        """`validation/` for logs/validation; nothing for the first folder, unless it names a part of the data."""
-        if self._first is None and is_new:
-            named_part = os.path.basename(folder).lower() in PARTS
-            self._first = os.path.dirname(folder) if named_part and folder != root else folder
-        below = _below(self._first, folder) if self._first is not None else None
-        if below is None:
-            below = [name for name in _below(root, folder) or [] if not _NOISE.fullmatch(name)]
-        return "/".join([*below[-2:], ""]) if below else ""
-
-
-def _below(parent: Optional[str], folder: str) -> Optional[List[str]]:
-    if parent is None:
-        return None
-    if folder == parent:
-        return []
-    return folder[len(parent) + 1 :].split(os.sep) if folder.startswith(parent + os.sep) else None
-
-
-def _event_files(folder: str, depth: int, left: List[int]) -> Iterator[str]:
-    try:
-        entries = list(os.scandir(folder))
-    except OSError:
-        return
-    for entry in entries:
-        left[0] -= 1
-        if left[0] < 0:
-            return
-        try:
-            if entry.is_dir(follow_symlinks=False):
-                hidden = entry.name.startswith(".") or entry.name in LEFT_OUT
-                if depth and not hidden and not os.path.exists(os.path.join(entry.path, "pyvenv.cfg")):
-                    for path in _event_files(entry.path, depth - 1, left):
-                        yield path
-            elif MARK in entry.name and entry.is_file(follow_symlinks=False):
-                yield entry.path
-        except OSError:
-            continue
+        is_new = status.st_mtime >= self.since
+        self.files[path] = EventFile(path, 0 if is_new else status.st_size)
+        self._names[path] = self._prefixes.of(root, os.path.dirname(path), is_new=is_new)

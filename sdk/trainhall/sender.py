@@ -56,6 +56,7 @@ class Sender:
         self.asleep = False
         self.lost = 0
         self.refused = 0
+        self.settled = 0  # points that need nobody's care any more: the portal answered about them, or they are lost
         self._wake: "queue.SimpleQueue[str]" = queue.SimpleQueue()
         self._thread: Optional[threading.Thread] = None
         self._starting = threading.Lock()
@@ -77,6 +78,7 @@ class Sender:
     def add(self, record: Record) -> None:
         if self._closed or len(self.records) >= MOST_RECORDS:
             self.lost += len(record[2])
+            self.settled += len(record[2])
         else:
             self.records.append(record)
         self._nudge()
@@ -225,6 +227,7 @@ class Sender:
             self._spool = Spool(spool_folder())
         if not self._spool.put(batch):
             self.lost += batch.points
+            self.settled += batch.points
 
     def _deliver(self) -> None:
         """Send batches until none is left or one fails."""
@@ -238,6 +241,7 @@ class Sender:
                 return
             if self.is_left:
                 return
+            self.settled += batch.points
             if self._outbox:
                 self._outbox_bytes -= len(self._outbox.popleft().body)
             else:

@@ -1,6 +1,6 @@
-"""The digits training told in four ways gives the same curves (D7): the SDK, JSON lines, text, and event files.
+"""The digits training told in five ways gives the same curves (D7): the SDK, JSON lines, text, event files, and a CSV file.
 
-A whole portal runs the four jobs on its local cluster. The three beside the SDK's import nothing of ours.
+A whole portal runs the jobs on its local cluster. Those beside the SDK's import nothing of ours.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from trainhall import Client
 
 KEYS = {"train/loss", "lr", "val/accuracy", "val/loss", "epoch"}
 EPOCHS, STEPS = 5, 5 * 23
-SOURCES = {"numpy": "sdk", "json": "stdout", "text": "stdout", "tensorboard": "tensorboard"}
+SOURCES = {"numpy": "sdk", "json": "stdout", "text": "stdout", "tensorboard": "tensorboard", "csv": "file"}
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +51,7 @@ def curves(portal: Portal, job: str) -> dict[str, Curve]:
 
 @pytest.fixture(scope="module")
 def jobs(portal: Portal) -> dict[str, str]:
-    """All four, ended well."""
+    """All of them, ended well."""
     client = Client(f"http://127.0.0.1:{portal.port}", portal.token)
     code = client.upload(str(CHECKOUT / "examples"))
     found = {
@@ -144,5 +144,5 @@ with SummaryWriter() as writer:
 
 
 def test_the_examples_are_documents_that_the_portal_takes() -> None:
-    for way in ("json", "text", "tensorboard"):
+    for way in ("json", "text", "tensorboard", "csv"):
         assert f"digits_{way}.py" in Path(CHECKOUT, "examples", "jobs", f"digits_{way}.yaml").read_text()

@@ -111,3 +111,61 @@ def test_files_that_are_no_event_files_do_no_harm(agent: Agent, tmp_path: Path, 
         writer.add_scalar("loss", 0.5, 1)
         until(lambda: any(key == "loss" or key.endswith("/loss") for _rank, key in door.series()))
     assert child.poll() is None
+
+
+def test_metric_files_arrive_by_a_door_of_their_own(agent: Agent, tmp_path: Path, door: Door) -> None:
+    child = agent()
+    with open(tmp_path / "work" / "metrics.csv", "w") as file:
+        file.write("epoch,step,train_loss,val_loss\n0,1,0.5,\n")
+        file.flush()
+        until(lambda: (0, "train_loss") in door.series())
+        file.write("0,2,,0.25\n")
+    (tmp_path / "out" / "trainer_log.jsonl").write_text('{"current_steps": 3, "total_steps": 9, "lr": 0.1}\n')
+    child.send_signal(signal.SIGTERM)
+    child.communicate(timeout=60)
+    assert door.series() == {
+        (0, "train_loss"): {1: 0.5},
+        (0, "val_loss"): {2: 0.25},
+        (0, "epoch"): {1: 0.0, 2: 0.0},
+        (0, "lr"): {3: 0.1},
+    }
+    assert {batch["source"] for batch in door.batches.values()} == {"file"}
+    told = [batch["progress"] for batch in door.batches.values() if batch.get("progress")]
+    assert told == [{"step": 3, "total": 9}]
+
+
+def test_one_that_takes_over_tells_nothing_twice_and_leaves_nothing_out(
+    agent: Agent, tmp_path: Path, door: Door
+) -> None:
+    path = tmp_path / "out" / "metrics.jsonl"
+    with SummaryWriter(str(tmp_path / "tb"), flush_secs=0.1) as writer, open(path, "w", buffering=1) as file:
+        for step in range(400):
+            if step in (0, 100, 200):
+                child = agent(TRAINHALL_AGENT_SINCE=str(time.time() if step else 0))
+            writer.add_scalar("a", step, step)
+            file.write(f'{{"step": {step}, "b": {step}}}\n')
+            if step in (60, 160):
+                until(lambda number=step: door.series().get((0, "b"), {}).get(number) is not None)
+                time.sleep(2.5)  # time enough to keep where it stands
+            if step in (99, 199):
+                child.kill()
+                child.wait()
+            if step == 300:
+                until(lambda: 300 in door.series().get((0, "b"), {}))
+    child.send_signal(signal.SIGTERM)
+    child.communicate(timeout=60)
+    assert door.series() == {(0, name): {step: float(step) for step in range(400)} for name in "ab"}
+    sent = [step for batch in door.batches.values() for one in batch["series"] for step in one["step"]]
+    assert len(sent) < 1.5 * 800, "what was taken is not sent again"
+
+
+def test_a_state_that_somebody_else_wrote_counts_as_none(agent: Agent, tmp_path: Path, door: Door) -> None:
+    for text in ("{}", "[1]", "\xff", '{"since": "x"}', '{"events": 3, "metrics": {}}', '{"events": {"first": 1}}'):
+        (tmp_path / ".trainhall-agent-b2c3d4f5g6-1-0.json").write_text(text)
+        door.batches.clear()
+        (tmp_path / "work").mkdir(exist_ok=True)
+        (tmp_path / "work" / "metrics.jsonl").write_text('{"step": 1, "loss": 0.5}\n')
+        child = agent()
+        until(lambda: door.series() == {(0, "loss"): {1: 0.5}})
+        child.kill()
+        child.wait()
