@@ -24,7 +24,7 @@ def iso(moment: datetime | None) -> str | None:
 
 
 def job_row(job: Job) -> dict[str, Any]:
-    """What a list shows; needs JobQuerySet.for_rows()."""
+    """What a list shows; needs JobQuerySet.rows() or for_rows()."""
     feed: JobFeed = job.feed
     return {
         "id": job.pk,
@@ -51,6 +51,8 @@ def job_row(job: Job) -> dict[str, Any]:
         "queued_at": iso(job.queued_at),
         "started_at": iso(job.started_at),
         "finished_at": iso(job.finished_at),
+        "archived_at": iso(job.archived_at),
+        "archived_by": job.archived_by.username if job.archived_by else None,
         "url": f"{settings.TRAINHALL_URL}{reverse('jobs:detail', args=[job.pk])}",
         "version": job.version,
     }

@@ -179,6 +179,10 @@ class Job(models.Model):
     started_at = models.DateTimeField(null=True)
     finished_at = models.DateTimeField(null=True)
 
+    # Out of the lists, not out of the world: pages, links, metrics and logs go on.
+    archived_at = models.DateTimeField(null=True)
+    archived_by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.PROTECT, related_name="+")
+
     objects = JobQuerySet.as_manager()
 
     class Meta:
@@ -194,6 +198,8 @@ class Job(models.Model):
             models.Index(
                 "status", "queued_at", name="job_live", condition=Q(status__in=("queued", "starting", "running"))
             ),
+            # the numbers on the list's chips, from the index alone
+            models.Index("namespace", "status", name="job_counted", condition=Q(archived_at=None)),
         ]
 
     def __str__(self) -> str:

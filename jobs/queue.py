@@ -10,6 +10,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from typing import Protocol, TypeVar
 
 from jobs.capacity import Free, Node, Request
 from jobs.states import Reason
@@ -96,7 +97,25 @@ def plan(snapshot: Snapshot, now: datetime) -> Plan:
     return _Planner(snapshot, now).run()
 
 
-def effective_priority(job: Waiting, now: datetime) -> int:
+class Ranked(Protocol):
+    """What decides a place in the line, and no more: a list asks for the places of thousands."""
+
+    @property
+    def id(self) -> str: ...
+    @property
+    def namespace(self) -> str: ...
+    @property
+    def priority_value(self) -> int: ...
+    @property
+    def queued_at(self) -> datetime: ...
+    @property
+    def waited_before(self) -> float: ...
+
+
+RankedJob = TypeVar("RankedJob", bound=Ranked)
+
+
+def effective_priority(job: Ranked, now: datetime) -> int:
     minutes = int((job.waited_before + (now - job.queued_at).total_seconds()) / 60)
     return job.priority_value + min(AGEING_CAP, AGEING_PER_MINUTE * max(0, minutes))
 
@@ -105,7 +124,14 @@ def in_order(waiting: Iterable[Waiting], holding: Sequence[Holding], now: dateti
     used: Counter[str] = Counter()
     for held in holding:
         used[held.namespace] += held.request.workers * max(1, held.request.gpus)
-    return sorted(waiting, key=lambda job: (-effective_priority(job, now), used[job.namespace], job.queued_at, job.id))
+    return ranked(waiting, used, now)
+
+
+def ranked(waiting: Iterable[RankedJob], used: Mapping[str, int], now: datetime) -> list[RankedJob]:
+    """The line: `used` says what each namespace holds, a worker counting as its GPUs, or one."""
+    return sorted(
+        waiting, key=lambda job: (-effective_priority(job, now), used.get(job.namespace, 0), job.queued_at, job.id)
+    )
 
 
 class _Planner:

@@ -16,6 +16,7 @@ from jobs.bodies import DOCUMENT_PARSERS, document_in
 from jobs.documents import iso, job_document, job_row
 from jobs.failures import cause_of
 from jobs.lists.filters import PARAMETERS, read_filter
+from jobs.lists.places import with_places
 from jobs.models import Cluster, Job
 from jobs.outlook import why_waiting
 from jobs.preview import manifests_of
@@ -34,12 +35,17 @@ class JobsView(APIView):
         responses={200: ANY_OBJECT},
     )
     def get(self, request: Request) -> Response:
-        """Jobs one may see, newest first; `user=me` is whoever asks, `gpu` a type, `any` or `none`."""
+        """Jobs one may see, newest first; `user=me` is whoever asks, `gpu` a type, `any` or `none`.
+
+        `archived=1` tells archived ones too, `archived=only` them alone. `queue_position` is the place of a waiting job in the
+        order in which the planner looks, of `queue_length`: a smaller or shorter job behind it may start first.
+        """
         wanted = read_filter(request.query_params, me=person(request).username)
         jobs = Job.objects.visible_to(request.user).matching(**wanted.as_arguments()).only("id", "created_at")
         paginator = self.paginator_class()
         page = paginator.paginate_queryset(jobs, request, view=self)
         rows = [job_row(job) for job in Job.objects.rows([job.pk for job in page or []])]
+        with_places(rows)
         if fields := {name for name in request.query_params.get("fields", "").split(",") if name}:
             rows = [{name: value for name, value in row.items() if name in fields or name == "id"} for row in rows]
         answer: Response = paginator.get_paginated_response(rows)
@@ -77,7 +83,9 @@ class JobView(APIView):
     def get(self, request: Request, job_id: str) -> Response:
         """One job, whole."""
         job = visible_job(request, job_id)
-        return Response({**job_document(job), **lineage.told(job, person(request))})
+        document = job_document(job)
+        with_places([document])
+        return Response({**document, **lineage.told(job, person(request))})
 
     @extend_schema(
         operation_id="jobs_edit",

@@ -9,7 +9,7 @@ from typing import Any
 from django.http import QueryDict
 from django.utils.translation import gettext_lazy as _
 
-from jobs.querysets import ORDERS
+from jobs.querysets import ORDERS, POSITION
 
 COLUMNS: Mapping[str, Any] = {
     "status": _("Status"),
@@ -29,12 +29,13 @@ ALWAYS = ("status", "name")  # a row without them is no row
 SORTS: Mapping[str, Any] = {
     "newest": _("Newest first"),
     "oldest": _("Oldest first"),
+    "position": _("Place in the queue"),
     "waiting": _("Waiting longest"),
     "running": _("Running longest"),
     "ended": _("Ended last"),
     "name": _("Name"),
 }
-assert set(SORTS) == set(ORDERS)
+assert set(SORTS) == {*ORDERS, POSITION}
 PARAMETERS = ("cols", "sort", "density")
 
 

@@ -14,9 +14,11 @@ from django.utils.translation import gettext as _
 
 from jobs.exceptions import SpecError
 from jobs.fields import parse_duration
+from jobs.querysets import ONLY_ARCHIVED, WITH_ARCHIVED
 from jobs.states import JobStatus
 
-PARAMETERS = ("namespace", "status", "user", "tag", "q", "since", "until", "gpu", "priority")
+PARAMETERS = ("namespace", "status", "user", "tag", "q", "since", "until", "gpu", "priority", "archived")
+ARCHIVED = ("", WITH_ARCHIVED, ONLY_ARCHIVED)
 ME = "me"  # of `user`: whoever asks, so that a shared view says the same to each
 LONGEST_SEARCH = 200
 
@@ -32,6 +34,7 @@ class JobFilter:
     until: datetime | None = None
     gpu: str = ""  # a type, or `any`, or `none`
     priority: str = ""
+    archived: str = ""  # left out; `1` shows them among the others, `only` them alone
 
     def as_arguments(self) -> dict[str, Any]:
         return asdict(self)
@@ -50,6 +53,10 @@ def read_filter(query: QueryDict, *, me: str = "") -> JobFilter:
         if status not in list(JobStatus):
             text = _("must be of %(known)s, not %(word)r") % {"known": ", ".join(JobStatus), "word": status}
             raise SpecError(f"status: {text}", fields={"status": [text]})
+    archived = _last(query, "archived")
+    if archived not in ARCHIVED:
+        text = _("must be 1 or only, not %(word)r") % {"word": archived[:40]}
+        raise SpecError(f"archived: {text}", fields={"archived": [text]})
     user = query.get("user", "")
     return JobFilter(
         namespace=query.get("namespace", ""),
@@ -62,6 +69,7 @@ def read_filter(query: QueryDict, *, me: str = "") -> JobFilter:
         until=_moment("until", _last(query, "until"), whole_day=True),
         gpu=query.get("gpu", ""),
         priority=query.get("priority", ""),
+        archived=archived,
     )
 
 

@@ -43,7 +43,10 @@ class Offered:
 
 def views_for(user: User) -> Any:
     """One's own, and those shared in the namespaces one may look into."""
-    visible = visible_namespace_ids(user)
+    return _views_for(user, visible_namespace_ids(user))
+
+
+def _views_for(user: User, visible: frozenset[int] | None) -> Any:
     shared = Q(namespace__isnull=False) if visible is None else Q(namespace_id__in=visible)
     return SavedView.objects.filter(Q(owner=user) | shared).select_related("owner", "namespace")
 
@@ -55,7 +58,8 @@ def visible_view(user: User, view_id: int) -> SavedView:
     return found
 
 
-def offered(user: User) -> list[Offered]:
+def offered(user: User, *, visible: frozenset[int] | None) -> list[Offered]:
+    """`visible`: the namespaces one may look into, as access.visible_namespace_ids tells them."""
     built_in = [Offered(str(name), query) for name, query in BUILT_IN]
     return built_in + [
         Offered(
@@ -66,7 +70,7 @@ def offered(user: User) -> list[Offered]:
             owner=view.owner.username,
             may_change=view.owner_id == user.pk,
         )
-        for view in views_for(user)
+        for view in _views_for(user, visible)
     ]
 
 

@@ -98,5 +98,8 @@ def empty_job() -> dict[str, Any]:
         "queued_at": "",
         "started_at": None,
         "finished_at": None,
+        "archived_at": None,
+        "archived_by": None,
+        "queue_position": None,
         "version": "",
     }
