@@ -15,6 +15,7 @@ from jobs.causes.words import OWNERS, Owner
 from jobs.cluster.observed import Observed
 from jobs.explain import explain
 from jobs.logs.lines import read_lines
+from jobs.logs.stretches import NO_END
 from jobs.models import Attempt, Job, JobFeed, Worker
 from jobs.states import JobStatus, Reason
 
@@ -151,7 +152,7 @@ def _ends(job_id: str, attempt: int, workers: Sequence[Worker], *, succeeded: bo
         lines = []
         if place < WORKERS and worker.log_number:
             read = read_lines(
-                job_id, before=2**62, worker=str(worker), attempt=attempt, limit=1 if succeeded else LINES
+                job_id, before=NO_END, worker=str(worker), attempt=attempt, limit=1 if succeeded else LINES
             )
             lines = [Line(one["seq"], clean(one["text"]), one["time"]) for one in read if not one["overwritten"]]
         yield WorkerEnd(

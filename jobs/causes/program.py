@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import takewhile
 
 from jobs.causes.hints import package_of, size
 from jobs.causes.scene import Finding, Line, Scene, WorkerEnd
@@ -13,22 +14,41 @@ from jobs.causes.tracebacks import Raised, exceptions_in, last_of_each_rank
 LAST = 120  # lines before the end in which an exception may stand and still be what ended the program
 LAST_WORDS = 5  # lines at the end that belong to the end itself
 MESSAGE = 300  # characters of a program's own message in a sentence
+# kinds that no exception of the program brings about
+HARDWARE = frozenset({"gpu_hardware", "nccl_timeout"})
 _ENVIRONMENT = ("os.py", "<frozen os>")
 
 
 def of_worker(worker: WorkerEnd, scene: Scene) -> Finding | None:
-    """The most telling thing in its lines: a strong sign, the exception that ended it, any other sign."""
+    """The most telling thing in its lines: a strong sign, the exception that ended it, any other sign.
+
+    An exception that names a known cause says more than a strong sign, but not where a broken GPU or link was told before it:
+    then it is what a program says whose GPU or peer is gone.
+    """
     lines = worker.lines or tuple(Line(0, text) for text in worker.message.splitlines())
     raised = [] if _was_killed(worker) else _that_ended(lines)
-    by_exception = _first_cause([_of_exception(one) for one in raised])
-    if by_exception and by_exception.kind not in ("python_exception", "assertion") and not by_exception.follow_up:
-        return by_exception
+    exception = _first_cause([(one, _of_exception(one)) for one in raised])
     strong = _by_line(lines, [sign for sign in SIGNS if sign.strong])
+    if exception and strong:
+        return _first_of_two(lines, *exception, strong)
     if strong:
         return strong
-    if by_exception:
-        return by_exception
+    if exception:
+        return exception[1]
     return _by_line(lines, [sign for sign in SIGNS if sign.reach and not sign.strong])
+
+
+def _first_of_two(lines: Sequence[Line], raised: Raised, by_exception: Finding, strong: Finding) -> Finding:
+    at = next(index for index, line in enumerate(lines) if line is strong.line)
+    if strong.kind in HARDWARE and at < raised.index:
+        return strong
+    if strong.kind == "nccl_timeout" and not by_exception.follow_up:
+        # the others waited for the one that raised; long after an exception it is one that was caught
+        end = raised.index + len(raised.more)
+        if raised.index < at <= end + LAST_WORDS:
+            return by_exception
+    is_known = by_exception.kind not in ("python_exception", "assertion") and not by_exception.follow_up
+    return by_exception if is_known else strong
 
 
 def _was_killed(worker: WorkerEnd) -> bool:
@@ -38,11 +58,17 @@ def _was_killed(worker: WorkerEnd) -> bool:
 
 def _that_ended(lines: Sequence[Line]) -> list[Raised]:
     near = [one for one in exceptions_in(lines) if one.index >= len(lines) - LAST]
+    for one in near:
+        one.more = list(takewhile(lambda line: not _tells_of_hardware(line), one.more))  # the kernel's or NCCL's own
     return last_of_each_rank(near)
 
 
-def _first_cause(findings: Sequence[Finding]) -> Finding | None:
-    return next((one for one in findings if not one.follow_up), findings[0] if findings else None)
+def _tells_of_hardware(line: Line) -> bool:
+    return any(sign.pattern.search(line.words) for sign in SIGNS if sign.kind in ("xid", *HARDWARE))
+
+
+def _first_cause(found: Sequence[tuple[Raised, Finding]]) -> tuple[Raised, Finding] | None:
+    return next((one for one in found if not one[1].follow_up), found[0] if found else None)
 
 
 def _of_exception(raised: Raised) -> Finding:

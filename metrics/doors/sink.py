@@ -19,6 +19,7 @@ from django.db import InterfaceError, OperationalError
 
 from jobs.cluster.port import RawLine
 from jobs.logs.lines import MAX_LIMIT, read_lines
+from jobs.logs.stretches import NO_END
 from jobs.models import Attempt, JobFeed, Worker
 from metrics import ingest
 from metrics.doors.memory import Gathered, Memory, Point
@@ -183,7 +184,7 @@ class StdoutDoor:
         )
         newer = stored - first + 1
         found: list[dict[str, Any]] = []
-        before = 2**62
+        before = NO_END
         while len(found) < READ_AGAIN + newer:
             page = read_lines(reader.job_id, before=before, worker=reader.name, attempt=reader.attempt, limit=MAX_LIMIT)
             if not page:
