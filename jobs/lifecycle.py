@@ -16,12 +16,10 @@ from django.db.models import F
 from django.utils import timezone
 
 from accounts.models import User
-from jobs import faults, live, retries
+from jobs import exits, faults, live, retries
 from jobs.cluster.observed import Observed
 from jobs.models import Attempt, Job, JobEvent, JobSecret, UsageInterval, Worker
 from jobs.states import FINAL, NOT_CHARGED, JobStatus, Reason, check_move
-
-CHECKPOINTED_EXIT = 75  # EX_TEMPFAIL: "saved, run me again"
 
 
 def write(job: Job, **fields: Any) -> bool:
@@ -246,7 +244,7 @@ def _move_on(job: Job, attempt: Attempt, status: JobStatus | None, code: Reason,
         return _queue_again(
             job, Reason(attempt.stop_code), f"{held}Attempt {attempt.number}: {text}{_not_charged(job)}"
         )
-    if code in NOT_CHARGED or attempt.exit_code == CHECKPOINTED_EXIT:
+    if code in NOT_CHARGED or attempt.exit_code == exits.CHECKPOINTED:
         return _queue_again(job, code, f"Attempt {attempt.number}: {text}{_not_charged(job)}")
     verdict = retries.judge(job, attempt, code)
     # the job tells the cause that was found; the cluster's own words stay with the attempt and the event

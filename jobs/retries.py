@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import timedelta
 
+from jobs import exits
 from jobs.models import Attempt, Job
 from jobs.states import ACTIVE, Reason
 
@@ -16,16 +17,6 @@ BACKOFF_FIRST = timedelta(seconds=10)
 BACKOFF_LAST = timedelta(minutes=10)
 RETRIABLE = frozenset({Reason.NON_ZERO_EXIT, Reason.KILLED_BY_SIGNAL})
 
-# failures that another try cannot mend: bad arguments, configuration, data (sysexits.h), or a program that is not there
-PERMANENT_EXITS = {
-    2: "exit code 2 means wrong arguments",
-    64: "exit code 64 means wrong arguments",
-    65: "exit code 65 means bad data",
-    66: "exit code 66 means a missing input",
-    78: "exit code 78 means a wrong configuration",
-    126: "the command cannot be executed",
-    127: "the command was not found",
-}
 # kinds of causes.catalogue that stay what they are until somebody changes the job
 PERMANENT_KINDS = frozenset(
     {
@@ -79,7 +70,7 @@ def _cannot_be_mended(attempt: Attempt, code: Reason) -> str:
         return str(attempt.cause["text"])
     if code not in RETRIABLE:
         return attempt.reason or code
-    return PERMANENT_EXITS.get(attempt.exit_code or 0, "")
+    return exits.PERMANENT.get(attempt.exit_code or 0, "")
 
 
 def backoff(failures: int) -> timedelta:

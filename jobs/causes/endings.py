@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import signal as signals
 
+from jobs import exits
 from jobs.causes.scene import Finding, Line, Scene, WorkerEnd
 from jobs.states import Reason
 
@@ -30,7 +31,11 @@ BY_SIGNAL: dict[int, str] = {
     signals.SIGKILL: "killed",
     signals.SIGTERM: "terminated",
 }
-BY_EXIT = {75: "checkpointed", 126: "not_executable", 127: "command_not_found"}
+BY_EXIT = {
+    exits.CHECKPOINTED: "checkpointed",
+    exits.NOT_EXECUTABLE: "not_executable",
+    exits.NOT_FOUND: "command_not_found",
+}
 # kinds that only an exit code or the cluster tells: a line beside them is the last one written, no more
 FROM_EXIT = frozenset(
     {

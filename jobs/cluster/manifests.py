@@ -23,6 +23,7 @@ from jobs.cluster.rendering import (
     literal,
     object_name,
 )
+from jobs.exits import CHECKPOINTED, SAID_BY_PROGRAM
 from jobs.spec import Resources, spec_to_dict
 
 __all__ = ["INDEX_LABEL", "Rendering", "is_same", "label_value", "manifest_for_people", "object_name", "render"]
@@ -105,8 +106,10 @@ def is_same(found: Manifest, wanted: Manifest) -> bool:
 
 
 def spec_digest(job: Rendering) -> str:
-    """What was asked for, as a hash: equal for every repetition of a launch, also by a newer portal."""
-    asked = {"spec": spec_to_dict(job.spec), "argv": job.argv, "code": job.code_sha256}
+    """What was asked of the cluster, as a hash: equal for every repetition of a launch, also by a newer portal."""
+    spec = spec_to_dict(job.spec)
+    del spec["charts"]  # how its pages look is nothing to a cluster
+    asked = {"spec": spec, "argv": job.argv, "code": job.code_sha256}
     return hashlib.sha256(json.dumps(asked, sort_keys=True, ensure_ascii=True).encode()).hexdigest()
 
 
@@ -149,13 +152,14 @@ def _failure_policy() -> Manifest:
         "rules": [
             {"action": "FailJob", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]},
             {"action": "FailJob", "onExitCodes": {"containerName": SETUP, "operator": "NotIn", "values": [0]}},
-            {"action": "FailJob", "onExitCodes": {"containerName": MAIN, "operator": "In", "values": [75]}},
-            {
-                "action": "FailJob",
-                "onExitCodes": {"containerName": MAIN, "operator": "In", "values": [2, 64, 65, 66, 78]},
-            },
+            _fail_with(CHECKPOINTED),
+            _fail_with(*SAID_BY_PROGRAM),
         ]
     }
+
+
+def _fail_with(*codes: int) -> Manifest:
+    return {"action": "FailJob", "onExitCodes": {"containerName": MAIN, "operator": "In", "values": sorted(codes)}}
 
 
 def _service(job: Rendering) -> Manifest:

@@ -10,6 +10,7 @@ from typing import Any
 
 from jobs.cluster.fields import condition, is_true, moment, number, part, parts, text
 from jobs.cluster.manifests import INDEX_LABEL, MAIN, ROLE, ROLE_LABEL
+from jobs.exits import NOT_EXECUTABLE, NOT_FOUND, START_ERROR
 from jobs.states import Reason
 
 UNKNOWN_STATUS = "ContainerStatusUnknown"  # the kubelet, or a runner, lost sight of the container
@@ -38,7 +39,6 @@ NOT_ADMITTED = (
 )
 NO_IMAGE = ("ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull", "ErrInvalidImageName")
 NO_COMMAND = ("StartError", "ContainerCannotRun", "RunContainerError")
-SHELL_NOT_FOUND, SHELL_NOT_EXECUTABLE, START_ERROR = 127, 126, 128
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,8 +247,8 @@ def _program(view: PodView) -> Verdict:
         return Verdict(Reason.OUTCOME_UNKNOWN, f"How {name} ended is not known.{_quoted(words)}")
     if said in NO_COMMAND or code == START_ERROR:
         return Verdict(Reason.COMMAND_NOT_FOUND, f"{name} could not start its command.{_quoted(message)}", code)
-    if code in (SHELL_NOT_FOUND, SHELL_NOT_EXECUTABLE):
-        words = "was not found" if code == SHELL_NOT_FOUND else "cannot be executed"
+    if code in (NOT_FOUND, NOT_EXECUTABLE):
+        words = "was not found" if code == NOT_FOUND else "cannot be executed"
         return Verdict(
             Reason.COMMAND_NOT_FOUND, f"{name}: the command {words} (exit code {code}).{_last(message)}", code
         )
