@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -37,6 +39,22 @@ if sys.argv[1:] != ["--setup"]:
     while True:
         time.sleep(1)
 """
+AGENT_COUNTS = """
+import os, signal, sys, time
+if sys.argv[1:] == ["--setup"]:
+    for name in ("TRAINHALL_OUTPUT_DIR", "TRAINHALL_CHECKPOINT_DIR"):
+        os.makedirs(os.environ[name], exist_ok=True)
+    sys.exit(0)
+out = os.environ["TRAINHALL_OUTPUT_DIR"]
+def last(*_):
+    open(os.path.join(out, "last"), "a").write("x")
+    sys.exit(0)
+signal.signal(signal.SIGTERM, last)
+open(os.path.join(out, "lives"), "a").write(f"{os.getpid()} {os.environ['TRAINHALL_AGENT_SINCE']}\\n")
+signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
+while True:
+    time.sleep(1)
+"""
 AGENT_EATS = """
 import sys, time
 if sys.argv[1:] != ["--setup"]:
@@ -67,6 +85,44 @@ def test_it_looks_a_last_time_when_the_program_has_ended(yard: Yard) -> None:
     assert last.read_text() == "hello\n"  # also though it was told before it listened
     assert (yard.folder(ref).pod("worker-0").path / f"{AGENT}.log").read_text() == "rank 0 since True\n"
     assert yard.processes_of(ref) == []
+
+
+def lives(yard: Yard) -> list[list[str]]:
+    return [line.split() for path in yard.root.glob("**/out/lives") for line in path.read_text().splitlines()]
+
+
+def test_one_that_was_killed_is_started_again(yard: Yard) -> None:
+    with_agent(yard, AGENT_COUNTS)
+    ref = yard.start('until [ -e "$TRAINHALL_OUTPUT_DIR/enough" ]; do sleep 0.05; done')
+    for count in (1, 2, 3):
+        yard.wait(lambda wanted=count: len(lives(yard)) == wanted)
+        if count < 3:
+            os.kill(int(lives(yard)[-1][0]), signal.SIGKILL)
+    [out] = yard.root.glob("**/out")
+    (out / "enough").touch()
+    assert yard.end_of(ref).status == JobStatus.SUCCEEDED
+    assert len({pid for pid, _since in lives(yard)}) == 3
+    assert len({since for _pid, since in lives(yard)}) == 1, "what it watches began with the first"
+    assert (out / "last").read_text() == "x"
+    assert "had died" in (yard.folder(ref).pod("worker-0").path / f"{AGENT}.log").read_text()
+    assert yard.processes_of(ref) == []
+
+
+def test_one_that_died_just_before_the_end_still_looks_a_last_time(yard: Yard) -> None:
+    with_agent(yard, AGENT_COUNTS)
+    wait = 'until [ -e "$TRAINHALL_OUTPUT_DIR/lives" ]; do sleep 0.05; done; '
+    ref = yard.start(wait + 'kill -9 $(cut -d" " -f1 "$TRAINHALL_OUTPUT_DIR/lives")')
+    assert yard.end_of(ref).status == JobStatus.SUCCEEDED
+    [last] = yard.root.glob("**/out/last")
+    assert (last.read_text(), len(lives(yard))) == ("x", 2)
+
+
+def test_one_that_always_dies_is_started_ever_less_often(yard: Yard) -> None:
+    with_agent(yard, "import sys\nif sys.argv[1:] != ['--setup']:\n    sys.exit('broken')\n")
+    ref = yard.start("sleep 3.2")
+    assert yard.end_of(ref).status == JobStatus.SUCCEEDED
+    said = (yard.folder(ref).pod("worker-0").path / f"{AGENT}.log").read_text()
+    assert 2 <= said.count("broken") <= 4  # after 0.5 and 1 more second, and a last time; each of them may be late
 
 
 def test_one_that_hangs_is_killed_and_changes_no_outcome(yard: Yard) -> None:

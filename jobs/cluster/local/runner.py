@@ -160,6 +160,8 @@ class Runner:
                     self._write(self._cap.pass_on(self._splitter.pending(time.time()), time.time()))
                     self._look_around()
                     self._enforce(main)
+                    if self.ending is None:
+                        self.sidecars.tend()
         finally:
             os.close(end_of_main)
 
@@ -200,6 +202,8 @@ class Runner:
         end = time.time() + LAST_READ
         if self.ending is not None:
             end = min(end, max(self.ending.deadline, time.time() + 0.5))
+        if not self.object.kill.exists():
+            self.sidecars.tend(at_once=True)  # one that died a moment ago has not looked a last time
         self.sidecars.ask_to_end()
         while self.sidecars.family() and time.time() < end and not self.object.kill.exists():
             time.sleep(0.01)
