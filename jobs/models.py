@@ -306,6 +306,7 @@ class Worker(models.Model):
     started_at = models.DateTimeField(null=True)
     finished_at = models.DateTimeField(null=True)
     log_number = models.PositiveBigIntegerField(default=0, help_text=_("Number of the last line stored."))
+    log_opened = models.JSONField(default=list, blank=True, help_text=_("Tracebacks that its next lines go on with."))
 
     class Meta:
         ordering = ("attempt", "role", "index")
@@ -360,7 +361,7 @@ class LogBlock(models.Model):
     attempt = models.PositiveIntegerField()
     first_seq = models.PositiveBigIntegerField()
     last_seq = models.PositiveBigIntegerField()
-    body = models.BinaryField(help_text=_("zstd of JSON [[time, text, overwritten], …]."))
+    body = models.BinaryField(help_text=_("zstd of JSON [[time, text, overwritten, level], …]."))
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=("job", "first_seq"), name="log_block_once")]

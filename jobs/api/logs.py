@@ -13,10 +13,11 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from jobs.api.jobs import ANY_OBJECT
-from jobs.exceptions import SpecError
 from jobs.logs import search
-from jobs.logs.lines import MAX_LIMIT, download, read_lines, worker_of, zipped
-from jobs.logs.stretches import NO_END, PAGE_BYTES, Wanted
+from jobs.logs.asked import read_wanted, whole
+from jobs.logs.levels import NAMES
+from jobs.logs.lines import MAX_LIMIT, download, read_lines, zipped
+from jobs.logs.stretches import PAGE_BYTES, Wanted
 from jobs.models import Job
 from jobs.scope import visible_job
 
@@ -30,48 +31,61 @@ class JobLogsView(APIView):
             OpenApiParameter("after", int),
             OpenApiParameter("before", int),
             OpenApiParameter("limit", int),
+            OpenApiParameter("level", str, description="Of " + ", ".join(NAMES) + "; several by comma."),
+            OpenApiParameter("from", str, description="Written from then on: a moment, or 10m for ten minutes ago."),
+            OpenApiParameter("to", str, description="Written before then."),
+            OpenApiParameter(
+                "levels", bool, description="How many lines there are of each level; with q of those that match."
+            ),
             OpenApiParameter("q", str, description="RE2; only lines in which it is found."),
             OpenApiParameter("case", str, enum=["i"], description="Of q: capitals do not matter."),
             OpenApiParameter("literal", bool, description="q is plain text."),
-            OpenApiParameter("count", bool, description="How many lines q is found in, and the first 10,000 seqs."),
+            OpenApiParameter("count", bool, description="How many lines there are, and the first 10,000 seqs."),
             OpenApiParameter("text", bool, description="The whole log, streamed."),
             OpenApiParameter("gzip", bool, description="With text: as .log.gz."),
         ],
         responses={200: ANY_OBJECT, 404: ANY_OBJECT},
     )
     def get(self, request: Request, job_id: str) -> Response | StreamingHttpResponse:
-        """Lines above `after`, or the last below `before`; with `q` those that match; `text=1` streams the whole log."""
+        """Lines above `after`, or the last below `before`; with `q`, `level`, `from`, `to` those that fit.
+
+        `text=1` streams the whole log.
+        """
         job = visible_job(request, job_id)
         query = request.query_params
-        worker = query.get("worker") or None
-        if worker is not None:
-            try:
-                worker = "{}-{}".format(*worker_of(worker))
-            except ValueError as error:
-                raise SpecError(str(error), fields={"worker": [str(error)]}) from error
-        attempt = whole(query, "attempt", default=None)
+        wanted = read_wanted(query)
         if query.get("text"):
-            return text_response(job, attempt=attempt, worker=worker, gzip=bool(query.get("gzip")))
-        after = whole(query, "after", default=0) or 0
-        before = whole(query, "before", default=None)
+            return text_response(job, wanted, gzip=bool(query.get("gzip")))
         limit = max(1, min(MAX_LIMIT, whole(query, "limit", default=500) or 500))
-        if query.get("q"):
-            wanted = Wanted(attempt, worker, after, NO_END if before is None else before)
-            backwards = before is not None and "after" not in query
+        backwards = bool(query.get("before")) and "after" not in query
+        if query.get("levels") or query.get("q") or query.get("count") or wanted.is_sparse:
             return Response(search_answer(job.pk, query, wanted, limit=limit, backwards=backwards))
+        before = wanted.before if query.get("before") else None
         lines = read_lines(
-            job.pk, after=after, before=before, worker=worker, attempt=attempt, limit=limit, most_bytes=PAGE_BYTES
+            job.pk,
+            after=wanted.after,
+            before=before,
+            worker=wanted.worker,
+            attempt=wanted.attempt,
+            limit=limit,
+            most_bytes=PAGE_BYTES,
         )
-        return Response({"lines": lines, "next": lines[-1]["seq"] if lines else after})
+        return Response({"lines": lines, "next": lines[-1]["seq"] if lines else wanted.after})
 
 
 def search_answer(job_id: str, query: Any, wanted: Wanted, *, limit: int, backwards: bool) -> dict[str, Any]:
-    """What of a log matches, as far as a request's time allows; `next` is where to go on, until `done`."""
-    pattern = search.Pattern.parse(
-        query["q"], ignore_case="i" in query.get("case", ""), literal=bool(query.get("literal"))
-    )
+    """What of a log is asked for, as far as a request's time allows; `next` is where to go on, until `done`."""
+    counts = bool(query.get("levels") or query.get("count"))
+    matcher: search.Matcher = search.Anything(seen_only=counts)
+    if query.get("q"):
+        matcher = search.Pattern.parse(
+            query["q"], ignore_case="i" in query.get("case", ""), literal=bool(query.get("literal"))
+        )
+    if query.get("levels"):
+        found_levels = search.count_levels(job_id, matcher, wanted)
+        return {"levels": found_levels.counts, "searched": found_levels.searched, "done": found_levels.done}
     if query.get("count"):
-        counted = search.count(job_id, pattern, wanted)
+        counted = search.count(job_id, matcher, wanted)
         return {
             "count": counted.total,
             "seqs": counted.seqs,
@@ -79,23 +93,12 @@ def search_answer(job_id: str, query: Any, wanted: Wanted, *, limit: int, backwa
             "done": counted.done,
         }
     find = search.find_before if backwards else search.find_after
-    found = find(job_id, pattern, wanted, limit=limit)
+    found = find(job_id, matcher, wanted, limit=limit)
     return {"lines": found.lines, "next": found.searched, "done": found.done}
 
 
-def whole(query: Any, name: str, *, default: int | None) -> int | None:
-    """A whole number of the query string. Raise SpecError naming it."""
-    text = query.get(name)
-    if text in (None, ""):
-        return default
-    if not (text.isascii() and text.isdecimal() and len(text) < 19):
-        words = f"must be a whole number, not {text[:40]!r}"
-        raise SpecError(f"{name}: {words}", fields={name: [words]})
-    return int(text)
-
-
-def text_response(job: Job, *, attempt: int | None, worker: str | None, gzip: bool = False) -> StreamingHttpResponse:
-    pieces = download(job.pk, attempt=attempt, worker=worker)
+def text_response(job: Job, wanted: Wanted, *, gzip: bool = False) -> StreamingHttpResponse:
+    pieces = download(job.pk, wanted)
     chunks = zipped(pieces) if gzip else pieces
 
     async def body() -> AsyncIterator[bytes]:
@@ -103,7 +106,13 @@ def text_response(job: Job, *, attempt: int | None, worker: str | None, gzip: bo
         while chunk := await sync_to_async(lambda: next(chunks, b""))():
             yield chunk
 
-    name = "-".join([job.pk, *([f"attempt-{attempt}"] if attempt is not None else []), *([worker] if worker else [])])
     response = StreamingHttpResponse(body(), content_type="application/gzip" if gzip else "text/plain; charset=utf-8")
-    response["Content-Disposition"] = f'attachment; filename="{name}.log{".gz" if gzip else ""}"'
+    response["Content-Disposition"] = f'attachment; filename="{_name_of(job, wanted)}.log{".gz" if gzip else ""}"'
     return response
+
+
+def _name_of(job: Job, wanted: Wanted) -> str:
+    attempt = [f"attempt-{wanted.attempt}"] if wanted.attempt is not None else []
+    levels = [name for name, level in NAMES.items() if level in wanted.levels]
+    part = ["part"] if wanted.since is not None or wanted.until is not None else []
+    return "-".join([job.pk, *attempt, *([wanted.worker] if wanted.worker else []), *levels, *part])

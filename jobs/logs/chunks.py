@@ -22,7 +22,8 @@ from jobs.models import LogChunk
 # a header, then three zstd frames: the columns, what is seen (a newline between two lines), and as JSON the texts that
 # differ from what is seen of them, which are those with escapes in them and those that were overwritten
 _HEADER = struct.Struct("<8s4Q")
-_MAGIC = b"THLOG\x00\x00\x01"
+_MAGIC = b"THLOG\x00\x00\x02"
+_WITHOUT_LEVELS = b"THLOG\x00\x00\x01"  # written before lines had levels: all are plain
 _LEVEL = 3
 
 
@@ -37,6 +38,7 @@ class Body:
     times: NDArray[np.float64]
     writer: NDArray[np.uint16]
     overwritten: NDArray[np.bool_]
+    levels: NDArray[np.uint8]
     differs: NDArray[np.bool_]
     packed_seen: bytes
     packed_kept: bytes
@@ -76,7 +78,12 @@ class Body:
 
 
 def pack(
-    texts: Sequence[str], *, times: NDArray[np.float64], writer: NDArray[np.uint16], overwritten: NDArray[np.bool_]
+    texts: Sequence[str],
+    *,
+    times: NDArray[np.float64],
+    writer: NDArray[np.uint16],
+    overwritten: NDArray[np.bool_],
+    levels: NDArray[np.uint8],
 ) -> bytes:
     """The file of a chunk."""
     seen = as_seen(texts)
@@ -88,7 +95,7 @@ def pack(
         ],
         dtype=np.bool_,
     )
-    columns = times.tobytes() + writer.tobytes() + overwritten.tobytes() + differs.tobytes()
+    columns = b"".join(column.tobytes() for column in (times, writer, overwritten, differs, levels))
     words = "\n".join(shown for hides, shown in zip(hidden, seen, strict=True) if not hides).encode()
     kept = orjson.dumps([texts[number] for number in np.flatnonzero(differs).tolist()])
     frames = [zstandard.compress(part, _LEVEL) for part in (columns, words, kept)]
@@ -128,7 +135,11 @@ def load(chunk: LogChunk) -> Body:
 
 def _unpacked(data: bytes, chunk: LogChunk) -> Body:
     magic, count, *lengths = _HEADER.unpack_from(data)
-    if magic != _MAGIC or count != chunk.last_seq - chunk.first_seq + 1 or len(data) != _HEADER.size + sum(lengths):
+    if (
+        magic not in (_MAGIC, _WITHOUT_LEVELS)
+        or count != chunk.last_seq - chunk.first_seq + 1
+        or len(data) != _HEADER.size + sum(lengths)
+    ):
         raise ChunkLost(f"Lines {chunk.first_seq} to {chunk.last_seq} are damaged in the storage.")
     ends = np.cumsum([_HEADER.size, *lengths]).tolist()
     columns = zstandard.decompress(data[ends[0] : ends[1]])
@@ -137,6 +148,11 @@ def _unpacked(data: bytes, chunk: LogChunk) -> Body:
         writer=np.frombuffer(columns, np.uint16, count, 8 * count),
         overwritten=np.frombuffer(columns, np.bool_, count, 10 * count),
         differs=np.frombuffer(columns, np.bool_, count, 11 * count),
+        levels=(
+            np.zeros(count, np.uint8)
+            if magic == _WITHOUT_LEVELS
+            else np.frombuffer(columns, np.uint8, count, 12 * count)
+        ),
         packed_seen=data[ends[1] : ends[2]],
         packed_kept=data[ends[2] : ends[3]],
     )

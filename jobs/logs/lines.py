@@ -17,7 +17,9 @@ from django.db import connection, transaction
 from jobs import faults, live
 from jobs.cluster.port import Cluster, ObjectRef, RawLine
 from jobs.exceptions import ClusterError
-from jobs.logs.stretches import NO_END, Wanted, backward, forward
+from jobs.logs.levels import LevelReader
+from jobs.logs.stretches import EVERY_LINE, NO_END, Wanted, backward, forward
+from jobs.logs.text import as_seen
 from jobs.models import Attempt, JobFeed, LogBlock, Worker
 
 LINES_PER_BLOCK = 2000
@@ -82,11 +84,14 @@ def _first(lines: Iterable[RawLine], most_bytes: int) -> list[RawLine]:
 
 def store_lines(attempt: Attempt, worker: Worker, lines: Sequence[RawLine]) -> None:
     """One block, once: the worker's own line number is the fence against a second watcher and against a crash."""
-    body = zstandard.compress(orjson.dumps([[line.time, line.text, line.overwritten] for line in lines]))
+    reader = LevelReader(worker.log_opened)
+    levels = reader.read(as_seen([line.text for line in lines]))
+    rows = [[line.time, line.text, line.overwritten, level] for line, level in zip(lines, levels, strict=True)]
+    body = zstandard.compress(orjson.dumps(rows))
     with transaction.atomic():
-        moved = Worker.objects.filter(pk=worker.pk, log_number=worker.log_number).update(log_number=lines[-1].number)
-        if not moved:
-            worker.refresh_from_db(fields=["log_number"])
+        known = Worker.objects.filter(pk=worker.pk, log_number=worker.log_number)
+        if not known.update(log_number=lines[-1].number, log_opened=reader.opened):
+            worker.refresh_from_db(fields=["log_number", "log_opened"])
             return
         with connection.cursor() as cursor:
             cursor.execute(
@@ -104,7 +109,7 @@ def store_lines(attempt: Attempt, worker: Worker, lines: Sequence[RawLine]) -> N
         )
         faults.point("logs.before_commit")
         live.publish(f"logs/{attempt.job_id}", last, namespace_id=attempt.job.namespace_id)
-    worker.log_number = lines[-1].number
+    worker.log_number, worker.log_opened = lines[-1].number, reader.opened
 
 
 def worker_of(name: str) -> tuple[str, int]:
@@ -165,10 +170,10 @@ def last_seq(job_id: str) -> int:
     return JobFeed.objects.values_list("log_seq", flat=True).get(pk=job_id)
 
 
-def download(job_id: str, *, attempt: int | None = None, worker: str | None = None) -> Iterator[bytes]:
+def download(job_id: str, wanted: Wanted = EVERY_LINE) -> Iterator[bytes]:
     """The whole log as text, piece by piece; of several workers each line says whose it is."""
-    for stretch in forward(job_id, Wanted(attempt, worker)):
-        marks = ["" if worker else f"[{number}/{name}] " for number, name in stretch.writers]
+    for stretch in forward(job_id, wanted):
+        marks = ["" if wanted.worker else f"[{number}/{name}] " for number, name in stretch.writers]
         shown = stretch.picked[~stretch.overwritten[stretch.picked]]
         for start in range(0, len(shown), LINES_PER_BLOCK):
             some = shown[start : start + LINES_PER_BLOCK]

@@ -68,7 +68,9 @@ def seal(job_id: str, *, whole: bool) -> int:
         _remove_unknown_files(job_id)
         fresh = fresh_of(rows)
         first, last = rows[0].first_seq, rows[-1].last_seq
-        body = chunks.pack(fresh.words, times=fresh.times, writer=fresh.writer, overwritten=fresh.overwritten)
+        body = chunks.pack(
+            fresh.words, times=fresh.times, writer=fresh.writer, overwritten=fresh.overwritten, levels=fresh.levels
+        )
         LogChunk.objects.create(
             job_id=job_id,
             first_seq=first,

@@ -1,4 +1,5 @@
-"""Search of a whole log with RE2, which no pattern can hang, over what people see of it.
+"""Search of a whole log with RE2, which no pattern can hang, over what people see of it; and what is asked for without a
+pattern, such as its errors, by the same steps of bounded time.
 
 Whole buffers are matched, not lines: `(?m)` lets ^ and $ mean a line, and never_nl keeps a match inside one.
 """
@@ -10,7 +11,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import re2
@@ -18,6 +19,7 @@ from django.utils.translation import gettext as _
 from numpy.typing import NDArray
 
 from jobs.exceptions import SpecError
+from jobs.logs.levels import KIND, NAMES
 from jobs.logs.stretches import PAGE_BYTES, Stretch, Wanted, backward, forward
 from jobs.models import JobFeed
 
@@ -45,6 +47,43 @@ class Counted(NamedTuple):
     seqs: list[int]  # of the first SEQS_AT_MOST
     searched: int
     done: bool
+
+
+class Levels(NamedTuple):
+    """How many lines are of each level, by its name."""
+
+    counts: dict[str, int]
+    searched: int
+    done: bool
+
+
+class Reached(Protocol):
+    @property
+    def seq(self) -> int: ...
+
+
+class Matcher(Protocol):
+    """What lines are looked for."""
+
+    def hits(self, stretch: Stretch, *, newest_first: bool = False) -> Iterator[tuple[NDArray[np.intp], Reached]]:
+        """Piece after piece: the numbers of the picked lines that match, and the line it is searched up to."""
+
+
+class Edge(NamedTuple):
+    seq: int
+
+
+class Anything:
+    """Every line that is wanted; without the earlier states of progress bars where only what people see `counts`."""
+
+    def __init__(self, *, seen_only: bool = False) -> None:
+        self.seen_only = seen_only
+
+    def hits(self, stretch: Stretch, *, newest_first: bool = False) -> Iterator[tuple[NDArray[np.intp], Reached]]:
+        numbers = stretch.picked
+        if len(numbers):
+            edge = Edge(int(stretch.seqs[numbers[0 if newest_first else -1]]))
+            yield numbers[~stretch.overwritten[numbers]] if self.seen_only else numbers, edge
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +116,7 @@ class Pattern:
             raise _refused(_("The pattern grows too large, by its repetitions; make them smaller."))
         return cls(regex, line_by_line=not literal and bool(_LINE_BY_LINE.search(text)))
 
-    def hits(self, stretch: Stretch, *, newest_first: bool = False) -> Iterator[tuple[NDArray[np.intp], Place]]:
-        """Slice after slice: the numbers of the picked lines that match, and the line it is searched up to."""
+    def hits(self, stretch: Stretch, *, newest_first: bool = False) -> Iterator[tuple[NDArray[np.intp], Reached]]:
         if not len(stretch.picked):
             return
         index = _Index(stretch)
@@ -160,7 +198,7 @@ def _slices(text: bytes, start: int, end: int, *, newest_first: bool) -> list[tu
     return pieces[::-1] if newest_first else pieces
 
 
-def find_after(job_id: str, pattern: Pattern, wanted: Wanted, *, limit: int, budget: float = BUDGET) -> Found:
+def find_after(job_id: str, pattern: Matcher, wanted: Wanted, *, limit: int, budget: float = BUDGET) -> Found:
     """The first `limit` lines that match, or as many as the time allows and an answer holds."""
     end = time.monotonic() + budget
     newest = _last_seq(job_id)
@@ -174,11 +212,13 @@ def find_after(job_id: str, pattern: Pattern, wanted: Wanted, *, limit: int, bud
             room -= sum(len(line["text"]) for line in lines[known:])
             if room <= 0 or time.monotonic() >= end:
                 return Found(lines, upto.seq, False)
-        searched = max(searched, stretch.last_picked)
+        searched = max(searched, _end_of(stretch, wanted))
+        if time.monotonic() >= end:  # also where a stretch has nothing of it
+            return Found(lines, searched, False)
     return Found(lines, max(searched, min(newest, wanted.before - 1)), True)
 
 
-def find_before(job_id: str, pattern: Pattern, wanted: Wanted, *, limit: int, budget: float = BUDGET) -> Found:
+def find_before(job_id: str, pattern: Matcher, wanted: Wanted, *, limit: int, budget: float = BUDGET) -> Found:
     """The same from the end: the last `limit` lines that match, in the order of the log."""
     end = time.monotonic() + budget
     lines, room = list[dict[str, Any]](), PAGE_BYTES
@@ -191,10 +231,12 @@ def find_before(job_id: str, pattern: Pattern, wanted: Wanted, *, limit: int, bu
             room -= sum(len(line["text"]) for line in more)
             if room <= 0 or time.monotonic() >= end:
                 return Found(lines, downto.seq, False)
+        if time.monotonic() >= end:
+            return Found(lines, max(int(stretch.seqs[0]), wanted.after), False)
     return Found(lines, wanted.after, True)
 
 
-def count(job_id: str, pattern: Pattern, wanted: Wanted, *, budget: float = BUDGET) -> Counted:
+def count(job_id: str, pattern: Matcher, wanted: Wanted, *, budget: float = BUDGET) -> Counted:
     """How many lines match, as far as the time allows."""
     end = time.monotonic() + budget
     newest = _last_seq(job_id)
@@ -205,8 +247,35 @@ def count(job_id: str, pattern: Pattern, wanted: Wanted, *, budget: float = BUDG
             seqs += stretch.seqs[numbers[: SEQS_AT_MOST - len(seqs)]].tolist()
             if time.monotonic() >= end:
                 return Counted(total, seqs, upto.seq, False)
-        searched = max(searched, stretch.last_picked)
+        searched = max(searched, _end_of(stretch, wanted))
+        if time.monotonic() >= end:  # also where a stretch has nothing of it
+            return Counted(total, seqs, searched, False)
     return Counted(total, seqs, max(searched, min(newest, wanted.before - 1)), True)
+
+
+def count_levels(job_id: str, pattern: Matcher, wanted: Wanted, *, budget: float = BUDGET) -> Levels:
+    """How many of the lines are of each level, as far as the time allows."""
+    end = time.monotonic() + budget
+    newest = _last_seq(job_id)
+    counts = np.zeros(KIND + 1, dtype=np.int64)
+    searched = wanted.after
+
+    def answer(upto: int, *, done: bool) -> Levels:
+        return Levels({name: int(counts[level]) for name, level in NAMES.items()}, upto, done)
+
+    for stretch in forward(job_id, wanted):
+        for numbers, upto in pattern.hits(stretch):
+            counts += np.bincount(stretch.levels[numbers] & KIND, minlength=KIND + 1)
+            if time.monotonic() >= end:
+                return answer(upto.seq, done=False)
+        searched = max(searched, _end_of(stretch, wanted))
+        if time.monotonic() >= end:  # also where a stretch has nothing of it
+            return answer(searched, done=False)
+    return answer(max(searched, min(newest, wanted.before - 1)), done=True)
+
+
+def _end_of(stretch: Stretch, wanted: Wanted) -> int:
+    return min(int(stretch.seqs[-1]), wanted.before - 1)
 
 
 def _last_seq(job_id: str) -> int:

@@ -19,6 +19,7 @@ from django.db.models import F, QuerySet
 from numpy.typing import NDArray
 
 from jobs.logs import chunks
+from jobs.logs.levels import CONTINUES, KIND, Level, bits
 from jobs.logs.text import as_seen
 from jobs.models import LogBlock, LogChunk
 
@@ -30,6 +31,12 @@ NO_END = 2**62
 PAGE_BYTES = 4 * 2**20  # of text in one answer: a page of very long lines ends early
 
 Writer = tuple[int, str]  # attempt, worker
+# how a line's level is told: not at all where it is plain
+_LEVELS: dict[int, dict[str, Any]] = {
+    level | more: {**({"level": level.name.lower()} if level else {}), **({"continues": True} if more else {})}
+    for level in Level
+    for more in (0, CONTINUES)
+}
 logger = logging.getLogger(__name__)
 
 
@@ -42,15 +49,27 @@ class Seen(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Which lines of a log: those with `after` < seq < `before`, of one attempt or all, of one worker or all."""
+    """Which lines of a log: those with `after` < seq < `before`, of one attempt or all, of one worker or all, written from
+    `since` on and before `until` (epoch seconds), of one of some `levels`."""
 
     attempt: int | None = None
     worker: str | None = None  # as jobs.logs.lines.worker_of names it
     after: int = 0
     before: int = NO_END
+    since: float | None = None
+    until: float | None = None
+    levels: frozenset[Level] = frozenset()  # empty: all
+
+    @property
+    def is_sparse(self) -> bool:
+        """Long stretches may have none of it: a reader has to look on, and must not look for ever."""
+        return bool(self.levels) or self.since is not None or self.until is not None
 
     def has(self, writer: Sequence[Any]) -> bool:
         return self.attempt in (None, writer[0]) and self.worker in (None, writer[1])
+
+
+EVERY_LINE = Wanted()
 
 
 @dataclass(slots=True)
@@ -62,18 +81,21 @@ class Stretch(ABC):
     times: NDArray[np.float64]
     writer: NDArray[np.uint16]
     overwritten: NDArray[np.bool_]
+    levels: NDArray[np.uint8]  # of jobs.logs.levels, with its bit CONTINUES
     picked: NDArray[np.intp] = field(init=False)
 
     def pick(self, wanted: Wanted) -> Stretch:
         mask = (self.seqs > wanted.after) & (self.seqs < wanted.before)
         if not all(wanted.has(writer) for writer in self.writers):
             mask &= np.array([wanted.has(writer) for writer in self.writers])[self.writer]
+        if wanted.since is not None:
+            mask &= self.times >= wanted.since
+        if wanted.until is not None:
+            mask &= self.times < wanted.until
+        if wanted.levels:
+            mask &= bits(wanted.levels)[self.levels & KIND]
         self.picked = np.flatnonzero(mask)
         return self
-
-    @property
-    def last_picked(self) -> int:
-        return int(self.seqs[self.picked[-1]]) if len(self.picked) else 0
 
     @abstractmethod
     def texts(self, numbers: NDArray[np.intp]) -> list[str]:
@@ -92,6 +114,7 @@ class Stretch(ABC):
             self.times[numbers].tolist(),
             self.texts(numbers),
             self.overwritten[numbers].tolist(),
+            self.levels[numbers].tolist(),
         )
         return [
             {
@@ -101,8 +124,9 @@ class Stretch(ABC):
                 "time": time,
                 "text": text,
                 "overwritten": overwritten,
+                **_LEVELS[level],
             }
-            for writer, seq, time, text, overwritten in zip(*columns, strict=True)
+            for writer, seq, time, text, overwritten, level in zip(*columns, strict=True)
         ]
 
 
@@ -137,7 +161,7 @@ def fresh_of(rows: Sequence[LogBlock]) -> Fresh:
     """Rows of `blocks`, in order of seq."""
     writers: dict[Writer, int] = {}
     seqs: list[NDArray[np.int64]] = []
-    lines: list[tuple[float, str, bool]] = []
+    lines: list[list[Any]] = []
     writer: list[NDArray[np.uint16]] = []
     for row in rows:
         its = orjson.loads(zstandard.decompress(row.body))
@@ -151,6 +175,7 @@ def fresh_of(rows: Sequence[LogBlock]) -> Fresh:
         times=np.array([line[0] for line in lines], dtype=np.float64),
         writer=np.concatenate(writer),
         overwritten=np.array([line[2] for line in lines], dtype=np.bool_),
+        levels=np.array([line[3] if len(line) > 3 else Level.PLAIN for line in lines], dtype=np.uint8),
         words=[line[1] for line in lines],
     )
 
@@ -225,6 +250,7 @@ def sealed_of(chunk: LogChunk) -> Stretch:
             times=np.array([chunk.sealed_at.timestamp()]),
             writer=np.zeros(1, dtype=np.uint16),
             overwritten=np.zeros(1, dtype=np.bool_),
+            levels=np.full(1, Level.ERROR, dtype=np.uint8),
             words=[f"[{error}]"],
         )
     return Sealed(
@@ -233,6 +259,7 @@ def sealed_of(chunk: LogChunk) -> Stretch:
         times=body.times,
         writer=body.writer,
         overwritten=body.overwritten,
+        levels=body.levels,
         body=body,
     )
 

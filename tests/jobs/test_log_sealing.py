@@ -92,7 +92,7 @@ def test_every_answer_is_the_same_once_lines_are_sealed(job: Job) -> None:
                 found.append(find_after(job.pk, pattern, wanted, limit=2))
                 found.append(find_before(job.pk, pattern, wanted, limit=2))
         found.append(b"".join(download(job.pk)))
-        found.append(b"".join(download(job.pk, attempt=1, worker="worker-1")))
+        found.append(b"".join(download(job.pk, Wanted(1, "worker-1"))))
         return [*found, last_lines(job.pk, count=3), lines_since(job.pk, 2)]
 
     before = answers()
@@ -192,7 +192,7 @@ def test_a_download_has_every_line_of_all_and_says_whose(job: Job) -> None:
     assert text.endswith("[2/worker-0] end\n")
     assert " 1%" not in text and "[1/worker-1] 100%\n" in text
     assert gzip.decompress(b"".join(zipped(download(job.pk)))).decode() == text
-    assert b"".join(download(job.pk, attempt=2, worker="worker-1")).decode() == "start again\nüñï 🚀\n"
+    assert b"".join(download(job.pk, Wanted(2, "worker-1"))).decode() == "start again\nüñï 🚀\n"
 
 
 @pytest.mark.django_db(transaction=True)
