@@ -9,13 +9,14 @@ from django.db.models import Count, F, Sum
 from jobs.documents import job_document, job_row, progress_of
 from jobs.lists.filters import JobFilter
 from jobs.logs import lines as logs
+from jobs.logs.stretches import PAGE_BYTES
 from jobs.models import Cluster, Job, JobFeed
 from jobs.outlook import cluster_document
 from jobs.states import JobStatus
 from metrics import store
 from metrics.documents import arrived, summary
 
-LOG_LINES = 500  # of a snapshot
+LOG_LINES = 500  # of a snapshot, and no more than PAGE_BYTES of them
 LOG_CHANGES = 5000  # lines of one change; further behind than this a reader gets a snapshot
 JOB_ROWS = 50  # of a snapshot: the first page of the list
 
@@ -56,15 +57,20 @@ def points_change(arrivals: list[store.Arrival], progress: dict[str, Any] | None
 def lines(job_id: str, worker: str) -> tuple[int, dict[str, Any]]:
     # the number first: lines that come after it are left to the changes
     now = logs.last_seq(job_id)
-    return now, {"lines": logs.read_lines(job_id, before=now + 1, worker=worker or None, limit=LOG_LINES)}
+    found = logs.read_lines(job_id, before=now + 1, worker=worker or None, limit=LOG_LINES, most_bytes=PAGE_BYTES)
+    return now, {"lines": found}
 
 
 def lines_since(job_id: str, seq: int) -> tuple[int, list[dict[str, Any]] | None]:
-    """The lines of all workers after `seq`; None where they are too many, or `seq` is not of this database."""
+    """The lines of all workers after `seq`; None where they are too many or too long, or `seq` is not of this database."""
     now = logs.last_seq(job_id)
     if seq > now or now - seq > LOG_CHANGES:
         return now, None
-    found = logs.read_lines(job_id, after=seq, limit=LOG_CHANGES) if now > seq else []
+    if now == seq:
+        return now, []
+    found = logs.read_lines(job_id, after=seq, limit=LOG_CHANGES, most_bytes=PAGE_BYTES)
+    if not found or found[-1]["seq"] < now:
+        return now, None  # cut off at that many bytes
     return now, [line for line in found if line["seq"] <= now]
 
 
