@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from metrics.ingest import as_json
 from metrics.packed import Floats, Series
+from metrics.spelling import as_json
 from metrics.store import SeriesId, SeriesPoints
 
 

@@ -8,7 +8,6 @@ who has read up to N misses nothing below N.
 
 from __future__ import annotations
 
-import math
 import threading
 import time
 from collections import OrderedDict
@@ -23,6 +22,7 @@ from jobs import live
 from metrics.packed import pack
 from metrics.points import Batch
 from metrics.sources import SDK, lesser_than
+from metrics.spelling import as_json
 
 MAX_KEYS = 5000  # names of one job
 HEADLINE_KEYS = 8
@@ -225,12 +225,6 @@ def _headline_json(batch: Batch) -> str:
         if one.key in last or len(last) < HEADLINE_KEYS:
             last[one.key] = as_json(float(one.value[-1]))
     return orjson.dumps(last).decode()
-
-
-def as_json(value: float) -> float | str:
-    if math.isfinite(value):
-        return value
-    return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
 
 
 def accept(job_id: str, attempt: int, batch: Batch, *, namespace_id: int) -> Outcome:

@@ -19,6 +19,7 @@ import numpy as np
 
 from metrics.packed import Floats, Series
 from metrics.sources import SDK, SOURCES
+from metrics.spelling import WORDS
 
 MAX_BYTES = 8 * 2**20  # decompressed
 MAX_POINTS = 100_000  # in one request
@@ -30,7 +31,6 @@ LAST_STEP = 2**63 - 1
 LAST_RANK = 2**31 - 1
 LAST_TIME = 253_402_300_799.0  # the end of year 9999: what clients can show as a date
 NAME_LENGTH = 200
-WORDS = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 
 _BAD_CHARACTERS = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 _DIGITS = 400  # an integer of more digits than this is beyond float64 anyway

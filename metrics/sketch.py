@@ -11,15 +11,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
-import psycopg
-from django.db import connection
 from django.db.models import F
 
-from metrics import chunks
+from metrics import chunks, store
 from metrics.chunks import EMPTY, Run
 from metrics.models import Chunk, PointBatch
 from metrics.packed import unpack
-from metrics.store import one_moment
 
 BUCKETS = 24  # each becomes at most two values
 WHOLE = 4  # chunks whose points are read; of more, the measures are fine enough
@@ -44,14 +41,14 @@ class _Found:
 def sketches(wanted: Mapping[str, str]) -> dict[str, Sketch]:
     """For each job the series of its key on rank 0; where attempts overlap, the newest wins. Jobs without points are left out."""
     found: dict[str, _Found] = defaultdict(_Found)
-    with one_moment():
+    with store.one_moment():
         _read_tails(wanted, found)  # unsealed rows first, as everywhere: a seal in between loses nothing
         rows = Chunk.objects.filter(job_id__in=list(wanted), key__in=set(wanted.values()), rank=0)
         for row in rows.order_by("job_id", "attempt", "first_step").values(*MEASURES):
             if wanted[row["job_id"]] == row["key"]:
                 found[row["job_id"]].sealed.append(row)
         short = [row for one in found.values() if len(one.sealed) <= WHOLE for row in one.sealed]
-        bodies = _bodies([row["id"] for row in short])
+        bodies = store.column("body", [row["id"] for row in short])
     drawn = {job_id: _draw(wanted[job_id], one, bodies) for job_id, one in found.items()}
     return {job_id: sketch for job_id, sketch in drawn.items() if sketch is not None}
 
@@ -65,14 +62,7 @@ def _read_tails(wanted: Mapping[str, str], found: dict[str, _Found]) -> None:
                 found[job_id].tail.append((attempt, seq, Run(one.step, one.time, one.value)))
 
 
-def _bodies(ids: list[int]) -> dict[int, bytes]:
-    with connection.cursor() as cursor:
-        binary = psycopg.Cursor(cursor.connection)
-        binary.execute("SELECT id, body FROM metrics_chunk WHERE id = ANY(%s)", [ids], binary=True)
-        return dict(binary.fetchall())
-
-
-def _draw(key: str, one: _Found, bodies: dict[int, bytes]) -> Sketch | None:
+def _draw(key: str, one: _Found, bodies: Mapping[int, bytes | None]) -> Sketch | None:
     attempts = sorted(
         {row["attempt"] for row in one.sealed} | {attempt for attempt, _seq, _run in one.tail}, reverse=True
     )
@@ -84,7 +74,7 @@ def _draw(key: str, one: _Found, bodies: dict[int, bytes]) -> Sketch | None:
         sealed_up_to = max((row["seq"] for row in rows), default=0)
         new = chunks.last_wins([run for number, seq, run in one.tail if number == attempt and seq > sealed_up_to])
         if all(row["id"] in bodies for row in rows):
-            run = chunks.last_wins([*(chunks.decompress(bodies[row["id"]], row["count"]) for row in rows), new])
+            run = chunks.last_wins([*(chunks.decompress(bodies[row["id"]] or b"", row["count"]) for row in rows), new])
         else:
             run = chunks.last_wins([_outline(row) for row in rows] + [new])
         if before is not None:

@@ -118,18 +118,19 @@ def _chunks(
 
 
 def _points_of(rows: Sequence[dict[str, Any]]) -> list[Run]:
-    bodies = _column("body", rows)
+    bodies = column("body", [row["id"] for row in rows])
     return [chunks.decompress(bodies[row["id"]] or b"", row["count"]) for row in rows]
 
 
-def _column(name: str, rows: Sequence[dict[str, Any]]) -> dict[int, bytes | None]:
-    if not rows:
+def column(name: str, ids: Sequence[int]) -> dict[int, bytes | None]:
+    """The body or the coarse rows of chunks, by their ids."""
+    if not ids:
         return {}
     with connection.cursor() as cursor:
         # as bytes over the wire, not as twice as many hexadecimal digits: a long series is many megabytes
         binary = psycopg.Cursor(cursor.connection)
         query = SQL("SELECT id, {} FROM metrics_chunk WHERE id = ANY(%s)").format(Identifier(name))
-        binary.execute(query, [[row["id"] for row in rows]], binary=True)
+        binary.execute(query, [list(ids)], binary=True)
         return dict(binary.fetchall())
 
 
@@ -320,7 +321,7 @@ def _span(rows: Sequence[dict[str, Any]], new: Run, first: str, last: str, *, x:
 
 def _rows_of(rows: Sequence[dict[str, Any]]) -> list[Coarse] | None:
     """The coarse rows of chunks; None where one has none yet."""
-    found = _column("coarse", rows)
+    found = column("coarse", [row["id"] for row in rows])
     if any(body is None for body in found.values()):
         return None
     return [coarse.unpack(body) for row in rows if (body := found[row["id"]]) is not None]

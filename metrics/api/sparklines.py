@@ -12,8 +12,8 @@ from rest_framework.views import APIView
 
 from jobs.documents import by_interest
 from jobs.models import Job
-from metrics.ingest import as_json
 from metrics.sketch import sketches
+from metrics.spelling import as_json
 
 MOST = 100  # jobs of one request
 

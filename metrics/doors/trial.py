@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,6 +9,7 @@ from metrics.doors.memory import Gathered, Memory
 from metrics.doors.reading import Reading
 from metrics.doors.rules import Rule, compile_rules
 from metrics.doors.stdout import plain, read_line
+from metrics.spelling import as_json
 
 WHY = {"denied": "a word like this is never a metric; a rule may name it otherwise"}
 
@@ -30,15 +30,9 @@ def _try_line(
     reading: Reading = read_line(line, rules)
     memory.take(index + 1, 0.0, reading, Gathered())
     for one in reading.metrics:
-        found = {"line": index, "key": one.key, "value": _json(one.value), "step": memory.step, "epoch": memory.epoch}
+        found = {"line": index, "key": one.key, "value": as_json(one.value), "step": memory.step, "epoch": memory.epoch}
         found["by"] = one.by
         if one.start is not None and plain(line) == line:
             found["start"] = one.start
         answer["metrics"].append(found)
     answer["ignored"] += [{"line": index, "key": key, "why": WHY[why]} for key, why in reading.ignored]
-
-
-def _json(value: float) -> float | str:
-    if math.isfinite(value):
-        return value
-    return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
