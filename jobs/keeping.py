@@ -11,7 +11,11 @@ from jobs.models import Attempt, Job
 
 def ends_by(job: Job, attempt: Attempt) -> datetime | None:
     """When the time limit ends this attempt of the job; None before it is released. Each attempt has the whole limit."""
-    return attempt.released_at + timedelta(seconds=job.spec["time_limit"]) if attempt.released_at else None
+    return attempt.released_at + time_limit(job) if attempt.released_at else None
+
+
+def time_limit(job: Job) -> timedelta:
+    return timedelta(seconds=job.spec["time_limit"])
 
 
 def kept_until(job: Job) -> datetime | None:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import timedelta
 
 from accounts.models import Namespace
 from jobs.capacity import Node, Request
+from jobs.keeping import ends_by, time_limit
 from jobs.models import Attempt, Cluster, Job, PriorityClass
 from jobs.queue import Holding, NamespaceLimit, Snapshot, Waiting
 from jobs.states import JobStatus, Reason
@@ -88,7 +88,6 @@ def waiting_of(job: Job) -> Waiting:
 def _holding_of(attempt: Attempt) -> Holding:
     job = attempt.job
     nodes = [worker.node for worker in attempt.workers.all()]
-    started = attempt.started_at or attempt.released_at or attempt.admitted_at
     return Holding(
         job_id=job.pk,
         namespace=job.namespace.slug,
@@ -96,5 +95,6 @@ def _holding_of(attempt: Attempt) -> Holding:
         priority=job.priority_id,
         request=request_of(job),
         nodes=tuple(nodes),
-        ends_by=started + timedelta(seconds=job.spec["time_limit"]),
+        ends_by=ends_by(job, attempt)
+        or attempt.admitted_at + time_limit(job),  # of one not released yet, at the soonest
     )

@@ -11,9 +11,11 @@ import pytest
 from django.utils import timezone
 
 from jobs import lifecycle
+from jobs.keeping import ends_by
 from jobs.limits import warn_of_limits
 from jobs.logs.lines import read_lines
 from jobs.models import Attempt, Job, JobEvent
+from jobs.snapshot import holding_on
 from jobs.states import JobStatus, Reason
 from tests.factories import make_attempt, make_job
 from tests.jobs.test_journey import Hall
@@ -32,6 +34,17 @@ def running(alice: Any, vision: Any, *, since: float, limit: int = 3600) -> Job:
     job.save(update_fields=["spec"])
     make_attempt(job, released_at=timezone.now() - timedelta(seconds=since))
     return job
+
+
+def test_the_planner_counts_with_the_end_that_the_page_tells(alice: Any, vision: Any) -> None:
+    job = running(alice, vision, since=600)
+    Attempt.objects.filter(job=job).update(started_at=timezone.now() - timedelta(seconds=300))
+    [held] = holding_on(job.cluster)
+    attempt = Attempt.objects.get(job=job)
+    assert held.ends_by == ends_by(job, attempt) == attempt.released_at + timedelta(hours=1)
+    Attempt.objects.filter(job=job).update(released_at=None)
+    [held] = holding_on(job.cluster)
+    assert held.ends_by == attempt.admitted_at + timedelta(hours=1)
 
 
 def test_nine_tenths_are_told_once_and_on_the_page(alice: Any, vision: Any, client: Any) -> None:
