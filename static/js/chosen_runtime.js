@@ -1,4 +1,5 @@
 // The runtime that is chosen: what it is, what it fills in where the form says nothing, and what it has locked.
+import { describe } from "./errors.js";
 import { gettext } from "./words.js";
 
 const FIELDS = "workers gpus gpu_type cpus memory shm time_limit retries stop_grace launcher priority command".split(" ");
@@ -55,10 +56,7 @@ export function startChosenRuntime(form) {
       const words = Object.assign(document.createElement("p"), { id, className: "hint locked", textContent: gettext("set by the runtime") });
       input.after(words);
     }
-    const ids = new Set((input.getAttribute("aria-describedby") ?? "").split(" ").filter(Boolean));
-    ids[locked ? "add" : "delete"](id);
-    if (ids.size) input.setAttribute("aria-describedby", [...ids].join(" "));
-    else input.removeAttribute("aria-describedby");
+    describe(input, id, locked);
   }
 
   form.elements.runtime.addEventListener("change", show);

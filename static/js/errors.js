@@ -18,7 +18,8 @@ export function showError(form, name, texts) {
   for (let part = place.closest("details"); part; part = part.parentElement?.closest("details")) part.open = true;
 }
 
-function describe(field, id, on) {
+// Whether a field is described by an element, beside what describes it else.
+export function describe(field, id, on) {
   const ids = new Set((field.getAttribute("aria-describedby") ?? "").split(" ").filter(Boolean));
   if (on) ids.add(id);
   else ids.delete(id);
