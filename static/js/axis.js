@@ -89,6 +89,13 @@ export class Axis {
     return series.time.map((time) => this.shown(time));
   }
 
+  // where something that happened stands in what is drawn; null where nothing was reported that could place it
+  place({ step, time }) {
+    if (view.x === "time" || view.x === "relative") return this.shown(time);
+    if (step === null) return null;
+    return view.x === "epoch" ? between(this.epochs?.step, this.epochs?.epoch, step) : step;
+  }
+
   // from what a view says (steps, epochs, seconds since 1970) to what is drawn, and back
   shown(at) {
     if (view.x === "time") return at * 1000 - new Date(at * 1000).getTimezoneOffset() * 60000; // plotly's clock has no zone

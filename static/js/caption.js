@@ -1,4 +1,5 @@
 // What a chart shows, in words: a short line under it, and a sentence for who cannot see it.
+import { betterOf } from "./pins.js";
 import { number } from "./row.js";
 import { gettext, ngettext, said } from "./words.js";
 
@@ -6,23 +7,49 @@ const LESS_IS_BETTER = /loss|err|perplexity|ppl|mae|mse|rmse|wer|cer|fid/i;
 const MORE_IS_BETTER = /acc|auc|f1|bleu|rouge|iou|score|reward|precision|recall|(^|[^a-z])r2/i;
 const FLAT = 0.01; // of the range, in which a line counts as flat
 
-export function best(key, one) {
-  if (MORE_IS_BETTER.test(key)) return one.highest;
-  if (LESS_IS_BETTER.test(key)) return one.lowest;
-  return null;
+// min or max: which way is better by the name of a metric; null where it does not say
+export function directionByName(key) {
+  if (MORE_IS_BETTER.test(key)) return "max";
+  return LESS_IS_BETTER.test(key) ? "min" : null;
 }
 
+export function directionOf(key) {
+  return betterOf(key) ?? directionByName(key);
+}
+
+const bests = { min: gettext("best (min) {value} at step {step}"), max: gettext("best (max) {value} at step {step}") };
+const extremes = { min: gettext("min {value}"), max: gettext("max {value}") };
+
 function ends(lines) {
-  // the best of a metric, or its range where nobody knows which way is better
-  const key = lines[0].series.key;
-  const extremes = lines.map(({ series }) => series).filter((series) => series.lowest && series.key === key);
-  if (!extremes.length) return "";
-  const lowest = extremes.map((one) => one.lowest).reduce((a, b) => (b.value < a.value ? b : a));
-  const highest = extremes.map((one) => one.highest).reduce((a, b) => (b.value > a.value ? b : a));
-  const found = best(key, { lowest, highest });
-  if (found) return said(gettext("best {value} at step {step}"), { value: number(found.value), step: number(found.step) });
-  if (lowest.value === highest.value) return said(gettext("always {value}"), { value: number(lowest.value) });
-  return said(gettext("min {low}, max {high}"), { low: number(lowest.value), high: number(highest.value) });
+  // least and largest as the portal counted them over every point, the better of both first, and the last
+  const { key } = lines[0].series;
+  const some = lines.map(({ series }) => series).filter((series) => series.lowest && series.key === key);
+  if (!some.length) return [];
+  const min = some.map((one) => one.lowest).reduce((a, b) => (b.value < a.value ? b : a));
+  const max = some.map((one) => one.highest).reduce((a, b) => (b.value > a.value ? b : a));
+  if (min.value === max.value) return [{ text: said(gettext("always {value}"), { value: number(min.value) }), kind: "best" }];
+  const ways = directionOf(key) === "max" ? ["max", "min"] : ["min", "max"];
+  const found = ways.map((way) => {
+    const { value, step } = { min, max }[way];
+    const isBest = directionOf(key) === way;
+    const text = said(isBest ? bests[way] : extremes[way], { value: number(value), step: number(step) });
+    return { text, kind: isBest ? "best" : "extreme", title: said(gettext("at step {step}"), { step: number(step) }) };
+  });
+  const lead = lines[0].series;
+  if (lead.step.length) found.push({ text: said(gettext("last {value}"), { value: number(shownValue(lead.value.at(-1))) }), kind: "extreme", title: said(gettext("at step {step}"), { step: number(lead.step.at(-1)) }) });
+  return found;
+}
+
+function shownValue(value) {
+  return Number.isFinite(value) ? value : String(value);
+}
+
+function reached({ value, label, better, step, isKnown, why }) {
+  const goal = label ? said(gettext("goal “{label}”"), { label }) : gettext("goal");
+  const about = { goal, sign: better === "min" ? "≤" : "≥", value: number(value), step: number(step) };
+  if (step !== null) return { text: said(gettext("{goal} {sign} {value}: reached at step {step}"), about), kind: "goal reached" };
+  if (isKnown) return { text: said(gettext("{goal} {sign} {value}: not reached"), about), kind: "goal" };
+  return { text: said(gettext("{goal} {sign} {value}"), about), kind: "goal", title: why };
 }
 
 function counted(lines, zoomed) {
@@ -45,12 +72,12 @@ const inBuckets = {
   notPositive: (count) => said(ngettext("points ≤ 0 in {count} bucket have no place on a log axis", "points ≤ 0 in {count} buckets have no place on a log axis", count), { count }),
 };
 
-export function badges(lines, { cut, notPositive, zoomed }) {
+export function badges(lines, { cut, notPositive, zoomed, goal }) {
   // [{text, title, kind}]
   if (!lines.length) return [];
   const found = [];
-  const range = ends(lines);
-  if (range) found.push({ text: range, kind: "best" });
+  found.push(...ends(lines));
+  if (goal) found.push(reached(goal));
   found.push({ text: counted(lines, zoomed), kind: "count", title: gettext("The line goes through the last point of each bucket, the band from its least to its largest. Zoom in for true points.") });
   const bad = lines.reduce((sum, { series }) => sum + series.badCount, 0);
   if (bad) found.push({ text: said(gettext("{count} not finite"), { count: number(bad) }), kind: "bad" });

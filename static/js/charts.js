@@ -3,6 +3,7 @@ import { gettext, said } from "./words.js";
 import { Axis } from "./axis.js";
 import { Figure } from "./figure.js";
 import { typing } from "./keys.js";
+import { startMarks } from "./marks.js";
 import { isHidden, startPins, takeLayout } from "./pins.js";
 import { plotly } from "./plotly.js";
 import { ask, follow } from "./socket.js";
@@ -30,6 +31,7 @@ let following = false;
 let pass = 0;
 let settling = 0;
 let showsHidden = false;
+let lookAtMarks = null;
 
 function start() {
   place = document.querySelector("[data-charts]");
@@ -37,11 +39,12 @@ function start() {
   startView();
   const tools = document.querySelector("[data-chart-tools]");
   startTools(tools);
-  startPins(tools, arrange);
+  startPins(tools, layoutChanged);
   tools.addEventListener("show-hidden", () => {
     showsHidden = !showsHidden;
     arrange();
   });
+  lookAtMarks = startMarks(tools.dataset.marksUrl, () => figures.forEach(redraw));
   plotly().catch(() => {}); // while the cards come; each card says what went wrong
   if (place.querySelector("[data-charts-state]")) adopt(place);
   else load();
@@ -152,6 +155,7 @@ function arrange() {
     const isGuest = hosts.get(figure.key) !== figure;
     const seen = !isGuest && figure.keys.some(test) && (showsHidden || !isHidden(figure.key));
     figure.card.hidden = !seen;
+    figure.fit();
     figure.card.classList.toggle("ignored", isHidden(figure.key));
     shown += seen;
   }
@@ -177,9 +181,19 @@ function folded(group) {
   change({ shut: toggled(view.shut, name, !group.open), open: toggled(view.open, name, group.open) }, { passing: true });
 }
 
+function layoutChanged({ moved }) {
+  arrange();
+  for (const figure of figures.values()) {
+    figure.goal?.look();
+    redraw(figure);
+  }
+  if (moved) refresh(0); // where cards stand is the portal's to say
+}
+
 function viewChanged(names) {
   const any = (...some) => some.some((name) => names.has(name));
   if (any("pin")) refresh(0);
+  if (any("marks")) lookAtMarks();
   arrange();
   clearTimeout(settling);
   if (any("sm", "by") && view.sm !== null) {

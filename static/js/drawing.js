@@ -115,7 +115,20 @@ export function cutOf(lines, { logY }) {
   };
 }
 
-export function layout({ key, axis, style, revision, logY, cut, width }) {
+// a goal is a line over the whole width, and stands inside the axis also where the data does not reach it
+function goalOf({ goal, logY, style }) {
+  if (!goal || (logY && goal.value <= 0)) return [];
+  const line = { color: style.getPropertyValue("--succeeded").trim(), width: 1.5, dash: "dash" };
+  return [{ type: "line", layer: "above", xref: "paper", x0: 0, x1: 1, yref: "y", y0: goal.value, y1: goal.value, line }];
+}
+
+function withGoal([low, high], goal) {
+  const room = 0.05 * (high - low);
+  return goal ? [Math.min(low, goal.value - room), Math.max(high, goal.value + room)] : [low, high];
+}
+
+export function layout(about) {
+  const { key, axis, style, revision, logY, cut, width, height, goal, flags } = about;
   const take = (name) => style.getPropertyValue(name).trim();
   const muted = take("--muted");
   const usual = { gridcolor: take("--line"), zeroline: false, tickfont: { size: 10, color: muted }, automargin: true };
@@ -128,13 +141,14 @@ export function layout({ key, axis, style, revision, logY, cut, width }) {
   if (view.x === "relative") x.ticksuffix = ` ${axis.unit.sign}`;
   // a power is written as a style attribute, which the CSP forbids
   const y = { ...usual, type: logY ? "log" : "linear", exponentformat: "e", nticks: 5 };
-  const own = view.y.get(key) ?? (cut && cut.range);
+  const own = view.y.get(key) ?? (cut && withGoal(cut.range, goal));
   if (own && !(logY && own[0] <= 0)) y.range = own.map((edge) => drawn(edge, logY));
   else y.autorange = true;
   return {
-    height: 144, margin: { l: 44, r: 8, t: 6, b: 24 }, paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
+    height, margin: { l: 44, r: 8, t: flags ? 18 : 6, b: 24 }, paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
     font: { family: take("--font"), size: 11, color: muted }, xaxis: x, yaxis: y,
     yaxis2: { overlaying: "y", range: [0, 1], fixedrange: true, visible: false },
+    shapes: goalOf(about),
     showlegend: false, // the card has its own, which takes no room from the lines
     hovermode: false, // the page has one crosshair over all charts
     dragmode: view.pans ? "pan" : "zoom",

@@ -1,10 +1,13 @@
 // One card: its points by REST in buckets, then live; zooming asks again until true points come.
 import { badges, sentence } from "./caption.js";
 import { cutOf, inOrder, layout, looks, notPositive, traces } from "./drawing.js";
+import { Goal } from "./goal.js";
 import { Crosshair } from "./hover.js";
 import { Legend } from "./legend.js";
 import { load } from "./loader.js";
+import { hasMarks, Marks } from "./marks.js";
 import { Menu } from "./menu.js";
+import { isLogged, sizeOf } from "./pins.js";
 import { CONFIG, plotly } from "./plotly.js";
 import { number } from "./row.js";
 import { Series } from "./series.js";
@@ -16,6 +19,7 @@ import { gettext, said } from "./words.js";
 const FEWEST_BUCKETS = 600;
 const MOST_BUCKETS = 2000;
 const GROWN = 4; // times its buckets: so long a line may become before the server is asked for buckets again
+const BESIDE = 6; // px of a plot's place that stay free below it
 const MARGIN = 0.05; // read beyond what is looked at, so that lines go on to the edge
 
 export class Figure {
@@ -48,7 +52,7 @@ export class Figure {
   }
 
   get logY() {
-    return view.logY !== view.logy.has(this.key); // a chart may differ from the others
+    return (view.logY || isLogged(this.key)) !== view.logy.has(this.key); // a chart may differ from the others
   }
 
   async mount() {
@@ -85,6 +89,8 @@ export class Figure {
       for (const end of ["pointerup", "pointercancel"]) addEventListener(end, release, { signal: drag.signal });
     });
     this.crosshair = new Crosshair(this);
+    this.marks = new Marks(this);
+    this.goal = new Goal(this);
     this.legend = new Legend(this);
     this.table = new PointsTable(this);
     this.menu = new Menu(this);
@@ -98,6 +104,7 @@ export class Figure {
     this.series.clear();
     this.lines = [];
     this.crosshair.stop();
+    this.marks.hide();
     if (this.drawn) {
       window.Plotly.purge(this.plot);
       this.plot.replaceChildren();
@@ -110,8 +117,20 @@ export class Figure {
     return Math.min(MOST_BUCKETS, Math.max(FEWEST_BUCKETS, 2 * this.plot.clientWidth));
   }
 
+  // small, wide or full, as the layout says
+  fit() {
+    const size = sizeOf(this.key);
+    if (size === (this.card.dataset.size ?? "small")) return;
+    this.card.dataset.size = size;
+    if (!this.drawn) return;
+    window.Plotly.Plots.resize(this.plot);
+    this.redraw(); // also higher
+    this.reload(); // more room takes more buckets
+  }
+
   async reload() {
     if (!this.mounted) return;
+    this.goal.look();
     const mine = (this.asked += 1);
     this.missed = [];
     try {
@@ -155,6 +174,7 @@ export class Figure {
 
   add(news) {
     if (!this.mounted || !view.live) return;
+    this.goal.add(news);
     if (this.missed) this.missed.push(news);
     const newest = Math.max(0, ...[...this.series.values()].map((one) => one.attempt));
     this.take(news);
@@ -193,14 +213,17 @@ export class Figure {
     const all = inOrder(this.series).map((series, index) => ({ series, look: found[index], x: axis.of(series) }));
     this.lines = all.filter(({ look }) => !view.hide.has(look.id));
     const cut = view.y.has(key) ? null : cutOf(this.lines, { logY });
-    const about = { key, axis, style, revision, logY, cut, width: this.plot.clientWidth };
+    const goal = this.goal.state;
+    const about = { key, axis, style, revision, logY, cut, goal, flags: hasMarks(), width: this.plot.clientWidth, height: this.plot.clientHeight - BESIDE };
     window.Plotly.react(this.plot, traces(this.lines, about), layout(about), CONFIG);
     this.legend.show(found);
-    this.say(badges(this.lines, { cut, notPositive: logY ? notPositive(this.lines) : 0, zoomed: Boolean(view.range) }));
+    this.say(badges(this.lines, { cut, notPositive: logY ? notPositive(this.lines) : 0, zoomed: Boolean(view.range), goal }));
+    this.marks.show();
     this.table.refresh();
     if (this.drawn) return;
     this.drawn = true;
     this.plot.on("plotly_relayout", (event) => this.relayout(event));
+    this.plot.on("plotly_afterplot", () => this.mounted && this.marks.show()); // also after the window has changed
     this.plot.on("plotly_doubleclick", () => change({ range: null, y: withoutKey(view.y, this.key) }));
   }
 

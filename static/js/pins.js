@@ -1,9 +1,11 @@
-// Which charts stand on the overview and which are hidden: one's own layout over that of the namespace, kept by the portal.
+// How the charts stand: pinned, ordered, hidden, how large, with which goal. One's own layout goes before that of the
+// namespace, that before the job's; the portal keeps it, and says whose it is.
 import { gettext, said } from "./words.js";
 import { toast } from "./toast.js";
 import { view } from "./view_state.js";
 
-const layout = { pins: [], hidden: [], own: false };
+const MOST = 1000; // names that the portal keeps of an order
+const layout = { pins: [], order: [], hidden: new Set(), log_y: new Set(), sizes: {}, better: {}, goals: {}, source: "usual" };
 let place = null;
 let told = () => {};
 
@@ -12,28 +14,24 @@ export function startPins(root, whenChanged) {
   told = whenChanged;
 }
 
-export function takeLayout({ pins, hidden, own }) {
-  Object.assign(layout, { pins, hidden: new Set(hidden), own });
+export function takeLayout(document) {
+  Object.assign(layout, document, { hidden: new Set(document.hidden), log_y: new Set(document.log_y) });
 }
 
 export function pinned() {
   return view.pin.size ? [...view.pin] : layout.pins; // a link may say others, without keeping them
 }
 
-export function isPinned(key) {
-  return pinned().includes(key);
-}
-
-export function isHidden(key) {
-  return layout.hidden.has(key);
-}
+export const isPinned = (key) => pinned().includes(key);
+export const isHidden = (key) => layout.hidden.has(key);
+export const isLogged = (key) => layout.log_y.has(key);
+export const sizeOf = (key) => layout.sizes[key] ?? "small";
+export const betterOf = (key) => layout.better[key] ?? null;
+export const goalOf = (key) => layout.goals[key] ?? null;
+export const source = () => layout.source;
 
 export function hiddenCount(keys) {
   return keys.filter(isHidden).length;
-}
-
-export function isOwn() {
-  return layout.own;
 }
 
 export function setPinned(key, on) {
@@ -54,29 +52,58 @@ export function setHidden(key, on) {
   keep({ hidden: [...hidden] }, on ? said(gettext("{key} is hidden; “hidden” above the charts shows it again"), { key }) : said(gettext("{key} is shown again"), { key }));
 }
 
+export function setSize(key, size) {
+  const words = { small: gettext("{key} is small"), wide: gettext("{key} is two columns wide"), full: gettext("{key} has the whole width") };
+  keep({ sizes: { ...layout.sizes, [key]: size } }, said(words[size], { key }));
+}
+
+export function setBetter(key, better, words) {
+  keep({ better: changed(layout.better, key, better) }, words);
+}
+
+export function setGoal(key, goal) {
+  keep({ goals: changed(layout.goals, key, goal) }, goal ? said(gettext("{key} has a goal"), { key }) : said(gettext("{key} has no goal any more"), { key }));
+}
+
+export function setOrder(order, words) {
+  keep({ order: order.slice(0, MOST) }, words);
+}
+
+export function setPins(pins, words) {
+  keep({ pins }, words);
+}
+
 export function reset() {
-  return send(new URLSearchParams({ reset: "1" }), place.dataset.layoutUrl, gettext("Back to the layout of the namespace"));
+  return send({ reset: "1" }, place.dataset.layoutUrl, gettext("Your own layout is gone"));
 }
 
 export function share() {
-  return send(body({}), place.dataset.shareUrl, gettext("Everybody in the namespace sees this layout now, unless they made their own"));
+  return send({ layout: body({}) }, place.dataset.shareUrl, gettext("Everybody in the namespace sees this layout now, unless they made their own"));
 }
 
-function body({ pins = layout.pins, hidden = [...layout.hidden] }) {
-  const fields = new URLSearchParams();
-  for (const key of pins) fields.append("pin", key);
-  for (const key of hidden) fields.append("hide", key);
-  return fields;
+export function unshare() {
+  return send({ reset: "1" }, place.dataset.shareUrl, gettext("The namespace has no layout any more"));
+}
+
+function changed(map, key, value) {
+  const { [key]: _before, ...others } = map;
+  return value === null ? others : { ...others, [key]: value };
+}
+
+function body(part) {
+  const { source: _whose, ...kept } = layout;
+  return JSON.stringify({ ...kept, hidden: [...layout.hidden], log_y: [...layout.log_y], ...part });
 }
 
 function keep(part, words) {
-  return send(body(part), place.dataset.layoutUrl, words);
+  return send({ layout: body(part) }, place.dataset.layoutUrl, words);
 }
 
 async function send(fields, url, words) {
   const token = place.querySelector("[name=csrfmiddlewaretoken]").value;
+  const before = order();
   try {
-    const answer = await fetch(url, { method: "POST", body: fields, headers: { "X-CSRFToken": token, Accept: "application/json" }, credentials: "same-origin" });
+    const answer = await fetch(url, { method: "POST", body: new URLSearchParams(fields), headers: { "X-CSRFToken": token, Accept: "application/json" }, credentials: "same-origin" });
     if (!answer.ok) throw new TypeError((await answer.json().catch(() => ({}))).error?.message ?? said(gettext("the portal answered {status}"), { status: answer.status }));
     takeLayout(await answer.json());
     toast(words);
@@ -84,5 +111,9 @@ async function send(fields, url, words) {
     if (!(error instanceof TypeError)) throw error;
     toast(said(gettext("The layout was not kept: {why}"), { why: error.message }));
   }
-  told();
+  told({ moved: before !== order() });
+}
+
+function order() {
+  return JSON.stringify([layout.order, layout.pins]);
 }

@@ -1,5 +1,5 @@
 // The tools above the charts: each writes the view, and shows what the view says.
-import { hiddenCount, isOwn, pinned, reset, share } from "./pins.js";
+import { hiddenCount, pinned, reset, share, source, unshare } from "./pins.js";
 import { write } from "./copy.js";
 import { address, change, view } from "./view_state.js";
 import { toast } from "./toast.js";
@@ -34,12 +34,14 @@ export function startTools(place) {
   on("outliers", "change", (box) => change({ clips: box.checked }));
   on("overlay", "change", (box) => change({ overlays: box.checked, hide: new Set() }));
   on("attempts", "change", (box) => change({ allAttempts: box.checked }));
+  on("marks", "change", (box) => change({ marks: box.checked }));
   on("pan", "change", (box) => change({ pans: box.checked }));
   on("live-toggle", "click", () => change(view.range ? { range: null, y: new Map(), live: true } : { live: !view.live }));
   on("reset-zoom", "click", () => change({ range: null, y: new Map() }));
   on("copy-view", "click", () => copy());
   on("share-layout", "click", () => share());
   on("reset-layout", "click", () => reset());
+  on("unshare-layout", "click", () => unshare());
   on("show-hidden", "click", () => root.dispatchEvent(new CustomEvent("show-hidden")));
 }
 
@@ -69,7 +71,7 @@ export function paintTools({ shown, all, keys, showsHidden, isBroken }) {
   put("smoothing", "value", String(view.sm ?? USUAL));
   put("smoothing-number", "value", view.sm === null ? "" : String(view.sm));
   put("smoothing-by", "value", view.sm === null ? "auto" : view.by);
-  for (const [name, on] of [["log-y", view.logY], ["log-x", view.logX], ["outliers", view.clips], ["overlay", view.overlays], ["attempts", view.allAttempts], ["pan", view.pans]]) {
+  for (const [name, on] of [["log-y", view.logY], ["log-x", view.logX], ["outliers", view.clips], ["overlay", view.overlays], ["attempts", view.allAttempts], ["marks", view.marks], ["pan", view.pans]]) {
     const box = at(name);
     if (box) box.checked = on;
   }
@@ -91,6 +93,9 @@ export function paintTools({ shown, all, keys, showsHidden, isBroken }) {
     hidden.setAttribute("aria-pressed", String(showsHidden));
     hidden.textContent = said(ngettext("{count} hidden", "{count} hidden", number), { count: number });
   }
+  for (const words of root.querySelectorAll("[data-layout-of]")) words.hidden = words.dataset.layoutOf !== source();
   const own = at("reset-layout");
-  if (own) own.hidden = !isOwn();
+  if (own) own.hidden = source() !== "own";
+  const shared = at("unshare-layout");
+  if (shared) shared.hidden = source() !== "namespace";
 }

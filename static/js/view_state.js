@@ -3,7 +3,7 @@ const X = ["step", "epoch", "relative", "time"];
 const MOST = 0.999;
 const REST = 250; // ms; browsers refuse too many changes of the address
 const LISTS = ["hide", "logy", "pin", "open", "shut"];
-const OURS = ["q", "x", "sm", "by", "log", "out", "over", "attempts", "live", "drag", "from", "to", "y", ...LISTS];
+const OURS = ["q", "x", "sm", "by", "log", "out", "over", "attempts", "marks", "live", "drag", "from", "to", "y", ...LISTS];
 
 export const view = {};
 const listeners = [];
@@ -26,6 +26,7 @@ function read() {
   view.clips = query.get("out") !== "all";
   view.overlays = query.get("over") === "1";
   view.allAttempts = query.get("attempts") === "all";
+  view.marks = query.get("marks") !== "0";
   view.live = query.get("live") !== "0";
   view.pans = query.get("drag") === "pan";
   const [from, to] = [finite(query.get("from")), finite(query.get("to"))];
@@ -51,6 +52,7 @@ export function address({ pins = null } = {}) {
   put("out", view.clips ? "" : "all");
   put("over", view.overlays ? "1" : "");
   put("attempts", view.allAttempts ? "all" : "");
+  put("marks", view.marks ? "" : "0");
   put("live", view.live ? "" : "0");
   put("drag", view.pans ? "pan" : "");
   if (view.range) {
