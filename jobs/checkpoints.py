@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterable
-from datetime import datetime
 
 from jobs.cluster.port import RunFile
 from jobs.cluster.registry import connect
@@ -24,14 +23,12 @@ _NUMBER = re.compile(r"\d{1,15}")
 def resume_from(attempt: Attempt) -> str:
     """Its path as a pod sees it, "" for a first attempt or where nothing was saved. Raise ClusterUnavailable.
 
-    What is newer than the attempt itself does not count, so the answer is the same whenever it is asked.
+    Asked once, before anything of the attempt exists: afterwards it writes checkpoints itself.
     """
     if attempt.number < 2:
         return ""
-    port = connect(attempt.cluster_id)
-    found = newest(
-        port.files(attempt.kubernetes_namespace, attempt.job_id, limit=LOOKED_AT), before=attempt.released_at
-    )
+    files = connect(attempt.cluster_id).files(attempt.kubernetes_namespace, attempt.job_id, limit=LOOKED_AT)
+    found = newest(files)
     return f"{RUNS}/{attempt.job_id}/{FOLDER}/{found}" if found else ""
 
 
@@ -40,7 +37,7 @@ def is_unfinished(path: str) -> bool:
     return any(_UNFINISHED.search(part) for part in path.split("/"))
 
 
-def newest(files: Iterable[RunFile], *, before: datetime | None = None) -> str:
+def newest(files: Iterable[RunFile]) -> str:
     """The name in the checkpoint folder of the file or folder that was written last, of those that are complete.
 
     A folder is one checkpoint, as old as the newest file in it, and complete if all its files are.
@@ -55,7 +52,7 @@ def newest(files: Iterable[RunFile], *, before: datetime | None = None) -> str:
         written = max(file.modified for _path, file in inside)
         if any(is_unfinished(path) for path, _file in inside):
             continue
-        if not any(file.size for _path, file in inside) or (before is not None and written > before.timestamp()):
+        if not any(file.size for _path, file in inside):
             continue
         # of two written in the same moment the one of the later step
         step = max((int(number) for number in _NUMBER.findall(name)), default=0)

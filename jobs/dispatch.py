@@ -78,6 +78,10 @@ def _only_one(attempt_id: int) -> Iterator[Attempt | None]:
 
 def launch(attempt_id: int) -> None:
     """Create an admitted attempt's objects and release them. Safe to repeat, whatever a crash left."""
+    # in a transaction of its own: what an attempt was told stays what it was told, whatever becomes of the rest
+    with _only_one(attempt_id) as attempt:
+        if attempt is not None and not _knows_resume(attempt):
+            return
     with _only_one(attempt_id) as attempt:
         if attempt is None or attempt.ended_at or attempt.released_at:
             return
@@ -86,6 +90,24 @@ def launch(attempt_id: int) -> None:
         else:
             _launch(attempt)
     faults.point("launch.after_commit")
+
+
+def _knows_resume(attempt: Attempt) -> bool:
+    """Store the checkpoint that an attempt is to go on from; False where its cluster cannot be asked for it now."""
+    if attempt.resume_from is not None or attempt.ended_at or attempt.stop_code:
+        return True
+    try:
+        attempt.resume_from = resume_from(attempt)
+    except ClusterUnavailable as error:
+        _launch_later(attempt, error)
+        return False
+    attempt.save(update_fields=["resume_from"])
+    return True
+
+
+def _launch_later(attempt: Attempt, error: ClusterUnavailable) -> None:
+    logger.warning("%s is not launched yet: %s", attempt, error)
+    lifecycle.explain(attempt.job, Reason.WAITING_FOR_CLUSTER, f"{error} Tried again by itself.")
 
 
 def _launch(attempt: Attempt) -> None:
@@ -109,8 +131,7 @@ def _launch(attempt: Attempt) -> None:
         attempt.save(update_fields=["released_at"])
         lifecycle.explain(job, Reason.SETTING_UP, "Its pods are starting.")
     except ClusterUnavailable as error:
-        logger.warning("%s is not launched yet: %s", attempt, error)
-        lifecycle.explain(job, Reason.WAITING_FOR_CLUSTER, f"{error} Tried again by itself.")
+        _launch_later(attempt, error)
     except ClusterForbids as error:
         # nothing exists; the wish of the owner stays, and a person with the right may release it
         _give_up(attempt, Reason.HELD, f"The cluster forbids it: {error}", hold=True)
@@ -205,12 +226,6 @@ def objects_of(attempt: Attempt, *, with_secrets: bool = True) -> Objects:
         secrets = {secret.name: credentials.decrypt(bytes(secret.ciphertext)) for secret in job.secrets.all()}
     else:
         secrets = {secret.name: "" for secret in spec.secrets}
-    try:
-        goes_on_from = resume_from(attempt)
-    except ClusterUnavailable:
-        if with_secrets:
-            raise
-        goes_on_from = ""  # shown without it while its cluster is away
     code_url = ""
     if job.code:
         query = credentials.sign_code(job.code.sha256, job.pk, attempt.number)
@@ -229,7 +244,7 @@ def objects_of(attempt: Attempt, *, with_secrets: bool = True) -> Objects:
             code_sha256=job.code.sha256 if job.code else "",
             secret_env=secrets,
             helper_image=settings.TRAINHALL_HELPER_IMAGE,
-            resume_from=goes_on_from,
+            resume_from=attempt.resume_from or "",
             argv=argv_of(spec.command, spec.parameters),
             identity=_identity(job),
             launcher=spec.launcher,

@@ -264,6 +264,9 @@ class Attempt(models.Model):
     object_name = models.CharField(max_length=63, unique=True)
     uid = models.CharField(max_length=64, blank=True, help_text=_("The cluster's own id of the Job object."))
     placement = models.JSONField(default=list, help_text=_("Node names the planner had in mind; a hint only."))
+    resume_from = models.TextField(
+        null=True, help_text=_("The checkpoint it was told to go on from; null before that.")
+    )
     admitted_at = models.DateTimeField(default=timezone.now)
     created_on_cluster_at = models.DateTimeField(null=True)
     released_at = models.DateTimeField(null=True)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
 import time
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -53,9 +53,9 @@ def test_a_released_job_goes_on_at_the_step_it_saved(hall: Hall, alice: Any) -> 
     hall.go()
     job = hall.until(job, lambda found: bool(lines(found, 2)))
     assert lines(job, 2)[0] == f"first step {step + 1}"
-    (leader,) = [manifest for manifest in manifests_of(job) if manifest["kind"] == "Job"]
-    told = {entry["name"]: entry.get("value") for entry in leader["spec"]["template"]["spec"]["containers"][0]["env"]}
-    assert told["TRAINHALL_RESUME_FROM"] == f"/runs/{job.pk}/ckpt/step-{step}.json", "also where it is shown"
+    assert environment_of(job)["TRAINHALL_RESUME_FROM"] == f"/runs/{job.pk}/ckpt/step-{step}.json", (
+        "also where it is shown"
+    )
 
 
 @pytest.mark.django_db(transaction=True)
@@ -66,6 +66,32 @@ def test_a_first_attempt_and_one_without_checkpoints_start_from_nothing(hall: Ha
         hall.go()
         job = hall.until(job, lambda found: found.is_final or found.status == JobStatus.QUEUED)
     assert [line["text"] for line in read_lines(job.pk)] == ["from []", "from []"]
+
+
+@pytest.mark.django_db(transaction=True)
+def test_what_an_attempt_was_told_is_told_again_whatever_it_saves(hall: Hall, alice: Any) -> None:
+    saves = 'echo "from [$TRAINHALL_RESUME_FROM]"; echo 1 > "$TRAINHALL_CHECKPOINT_DIR/step-$TRAINHALL_ATTEMPT"'
+    job = hall.submit(alice, f"{saves}; [ $TRAINHALL_ATTEMPT = 2 ] && sleep 60; exit 1", retries=1)
+    hall.go()
+    hall.until(job, lambda found: found.status == JobStatus.QUEUED)
+    Job.objects.filter(pk=job.pk).update(not_before=None)
+    [attempt_id] = dispatch.admit_waiting()
+    dispatch.launch(attempt_id)
+    hall.until(job, lambda found: bool(lines(found, 2)))
+    told = f"/runs/{job.pk}/ckpt/step-1"
+    assert lines(job, 2)[0].endswith(f"{told}]")
+    # as a process leaves it that dies between the release and its commit
+    Attempt.objects.filter(pk=attempt_id).update(uid="", created_on_cluster_at=None, released_at=None)
+    dispatch.launch(attempt_id)
+    assert Attempt.objects.get(pk=attempt_id).released_at is not None
+    assert environment_of(job)["TRAINHALL_RESUME_FROM"] == told
+    shutil.rmtree(Path(hall.cluster.root, job.namespace.kubernetes_name, "volumes", "runs", job.pk, "ckpt"))
+    assert environment_of(job)["TRAINHALL_RESUME_FROM"] == told, "also when its files are gone"
+
+
+def environment_of(job: Job) -> dict[str, Any]:
+    (leader,) = [manifest for manifest in manifests_of(job) if manifest["kind"] == "Job"]
+    return {entry["name"]: entry.get("value") for entry in leader["spec"]["template"]["spec"]["containers"][0]["env"]}
 
 
 def file(path: str, at: float, size: int = 10) -> RunFile:
@@ -104,7 +130,3 @@ class TestNewest:
 
     def test_of_two_of_one_moment_the_later_step(self) -> None:
         assert newest([file("ckpt/step-10.pt", 5), file("ckpt/step-9.pt", 5)]) == "step-10.pt"
-
-    def test_what_the_attempt_itself_wrote_does_not_change_where_it_came_from(self) -> None:
-        files = [file("ckpt/step-1.pt", 100), file("ckpt/step-2.pt", 300)]
-        assert newest(files, before=datetime.fromtimestamp(200, UTC)) == "step-1.pt"
