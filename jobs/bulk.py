@@ -12,11 +12,11 @@ from django.utils.translation import gettext as _
 from accounts.models import User
 from jobs import labels, submission
 from jobs.exceptions import JobError, SpecError, WrongState
-from jobs.models import STATUS_LABELS, Job
+from jobs.models import STATUS_LABELS, Job, PriorityClass
 from jobs.states import JobStatus
 
 MOST = 500  # jobs of one request
-ACTIONS = ("stop", "hold", "release", "tag", "untag")
+ACTIONS = ("stop", "hold", "release", "tag", "untag", "priority", "archive", "unarchive")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +35,7 @@ class Wish:
     action: str
     reason: str = ""
     tags: tuple[str, ...] = ()
+    priority: str = ""
 
 
 def act(
@@ -70,6 +71,11 @@ def _checked(wish: Wish, ids: Sequence[str]) -> list[str]:
     if wish.action in ("tag", "untag") and not wish.tags:
         words = _("name at least one tag")
         raise SpecError(f"tags: {words}", fields={"tags": [words]})
+    if wish.action == "priority":
+        known = list(PriorityClass.objects.values_list("name", flat=True))
+        if wish.priority not in known:
+            words = _("must be one of %(known)s") % {"known": ", ".join(known)}
+            raise SpecError(f"priority: {words}", fields={"priority": [words]})
     return list(dict.fromkeys(ids))
 
 
@@ -100,6 +106,12 @@ def _nothing_to_do(job: Job, wish: Wish) -> tuple[str, str] | None:
             return "already", _("It is held already.")
         case "release" if not job.held_by_id:
             return "already", _("It is not held.")
+        case "priority" if job.status == JobStatus.QUEUED and job.priority_id == wish.priority:
+            return "already", _("It has this priority already.")
+        case "archive" if job.archived_at:
+            return "already", _("It is archived already.")
+        case "unarchive" if not job.archived_at:
+            return "already", _("It is not archived.")
         case "tag" if set(wish.tags) <= set(job.tags):
             return "already", _("It has the tag already.")
         case "untag" if not set(wish.tags) & set(job.tags):
@@ -130,10 +142,29 @@ def _tag(job: Job, user: User, wish: Wish, request: HttpRequest | None) -> str:
     return _("Tags: %(tags)s.") % {"tags": ", ".join(after.tags) or "–"}
 
 
+def _priority(job: Job, user: User, wish: Wish, request: HttpRequest | None) -> str:
+    before = job.priority_id
+    labels.edit(job, user=user, values={"priority": wish.priority}, request=request)
+    return _("Priority: %(after)s; it was %(before)s.") % {"after": wish.priority, "before": before}
+
+
+def _archive(job: Job, user: User, wish: Wish, request: HttpRequest | None) -> str:
+    labels.archive(job, user=user, request=request)
+    return _("Archived: out of the lists; nothing is deleted.")
+
+
+def _unarchive(job: Job, user: User, wish: Wish, request: HttpRequest | None) -> str:
+    labels.unarchive(job, user=user, request=request)
+    return _("Back in the lists.")
+
+
 _VERBS: dict[str, Callable[[Job, User, Wish, HttpRequest | None], str]] = {
     "stop": _stop,
     "hold": _hold,
     "release": _release,
     "tag": _tag,
     "untag": _tag,
+    "priority": _priority,
+    "archive": _archive,
+    "unarchive": _unarchive,
 }

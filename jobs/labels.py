@@ -1,4 +1,4 @@
-"""What people say about a job: its name, notes, tags and priority, and who keeps it on top."""
+"""What people say about a job: its name, notes, tags and priority, who keeps it on top, and who put it away."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 
 from django.db import transaction
 from django.http import HttpRequest
+from django.utils import timezone
 from django.utils.translation import gettext as _
 from rest_framework.request import Request
 
@@ -145,3 +146,29 @@ def pin(job: Job, *, user: User) -> None:
 
 def unpin(job: Job, *, user: User) -> None:
     JobPin.objects.filter(job=job, user=user).delete()
+
+
+def archive(job: Job, *, user: User, request: HttpRequest | Request | None = None) -> Job:
+    """Take a job that is over out of the lists. Nothing of it is deleted, and every link to it goes on working."""
+    return _put_away(job, True, user=user, request=request)
+
+
+def unarchive(job: Job, *, user: User, request: HttpRequest | Request | None = None) -> Job:
+    return _put_away(job, False, user=user, request=request)
+
+
+def _put_away(job: Job, away: bool, *, user: User, request: HttpRequest | Request | None) -> Job:
+    may_change(user, job)
+    for _try in range(TRIES):
+        if away and not job.is_final:
+            raise WrongState(_("Only a job that is over can be archived."))
+        if (job.archived_at is not None) == away:
+            return job
+        with transaction.atomic():
+            if lifecycle.write(job, archived_at=timezone.now() if away else None, archived_by=user if away else None):
+                did, verb = ("Archived", "job.archive") if away else ("Brought back from the archive", "job.unarchive")
+                lifecycle.record(job, kind="intent", reason=f"{did} by {user.username}.", actor=user.username)
+                audit.record(user, verb, target=job.pk, namespace=job.namespace.slug, request=request)
+                return job
+        job = Job.objects.for_rows().get(pk=job.pk)
+    raise WrongState(_("The job changes too quickly; try again."))

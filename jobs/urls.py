@@ -7,9 +7,10 @@ from django.urls import path
 from jobs import downloads
 from jobs.api import bulk as bulk_api
 from jobs.api import catalogue, clones, drafts, files, logs, runtimes, verbs
+from jobs.api import export as export_api
 from jobs.api import jobs as api
 from jobs.api import saved as saved_api
-from jobs.views import asking, bulk, job, listing, new, saved
+from jobs.views import asking, bulk, export, job, listing, new, saved
 from jobs.views import logs as log_pages
 from jobs.views import runtimes as admin_runtimes
 from jobs.views import verbs as buttons
@@ -18,6 +19,7 @@ app_name = "jobs"
 urlpatterns = [
     path("jobs/", listing.job_list, name="list"),
     path("jobs/bulk/", bulk.jobs_bulk, name="bulk"),
+    path("jobs/export.csv", export.jobs_csv, name="export"),
     path("jobs/views/", saved.view_save, name="views"),
     path("jobs/views/<int:view_id>/", saved.view_change, name="view-change"),
     path("jobs/new/", new.job_new, name="new"),
@@ -37,6 +39,8 @@ urlpatterns = [
     path("jobs/<str:job_id>/edit/", buttons.job_edit, name="edit"),
     path("jobs/<str:job_id>/pin/", buttons.job_pin, name="pin"),
     path("jobs/<str:job_id>/unpin/", buttons.job_unpin, name="unpin"),
+    path("jobs/<str:job_id>/archive/", buttons.job_archive, name="archive"),
+    path("jobs/<str:job_id>/unarchive/", buttons.job_unarchive, name="unarchive"),
     path("jobs/<str:job_id>/hold/", buttons.job_hold, name="hold"),
     path("jobs/<str:job_id>/release/", buttons.job_release, name="release"),
     path("admin/runtimes/", admin_runtimes.runtime_list, name="runtimes"),
@@ -48,16 +52,20 @@ urlpatterns = [
 api_urls = [
     path("jobs/", api.JobsView.as_view(), name="jobs"),
     path("jobs/bulk/", bulk_api.JobsBulkView.as_view(), name="jobs-bulk"),
+    path("jobs/export.csv", export_api.JobsCsvView.as_view(), name="jobs-csv"),
     path("jobs/<str:job_id>/", api.JobView.as_view(), name="job"),
     path("jobs/<str:job_id>/cancel/", verbs.JobCancelView.as_view(), name="job-cancel"),
     path("jobs/<str:job_id>/hold/", verbs.JobHoldView.as_view(), name="job-hold"),
     path("jobs/<str:job_id>/release/", verbs.JobReleaseView.as_view(), name="job-release"),
+    path("jobs/<str:job_id>/archive/", verbs.JobArchiveView.as_view(), name="job-archive"),
+    path("jobs/<str:job_id>/unarchive/", verbs.JobUnarchiveView.as_view(), name="job-unarchive"),
     path("jobs/<str:job_id>/clone/", clones.JobCloneView.as_view(), name="job-clone"),
     path("jobs/<str:job_id>/why/", api.JobWhyView.as_view(), name="job-why"),
     path("jobs/<str:job_id>/events/", api.JobEventsView.as_view(), name="job-events"),
     path("jobs/<str:job_id>/manifest/", api.JobManifestView.as_view(), name="job-manifest"),
     path("jobs/<str:job_id>/logs/", logs.JobLogsView.as_view(), name="job-logs"),
     path("jobs/<str:job_id>/files/", files.JobFilesView.as_view(), name="job-files"),
+    path("jobs/<str:job_id>/files.zip", files.JobFilesZipView.as_view(), name="job-files-zip"),
     path("jobs/<str:job_id>/files/<path:path>", files.JobFileView.as_view(), name="job-file"),
     path("jobs/<str:job_id>/code/", files.JobCodeView.as_view(), name="job-code"),
     path("views/", saved_api.SavedViewsView.as_view(), name="views"),

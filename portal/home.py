@@ -24,7 +24,7 @@ YESTERDAY = timedelta(days=1)
 @require_safe
 def home(request: HttpRequest) -> HttpResponse:
     user = cast(User, request.user)
-    mine = Job.objects.filter(owner=user).visible_to(user)
+    mine = Job.objects.filter(owner=user, archived_at=None).visible_to(user)
     failed = mine.filter(status=JobStatus.FAILED, finished_at__gte=timezone.now() - YESTERDAY).order_by("-finished_at")
     queued = mine.filter(status=JobStatus.QUEUED).order_by("queued_at")
     going = mine.filter(status__in=(JobStatus.RUNNING, JobStatus.STARTING)).order_by("-started_at", "-created_at")

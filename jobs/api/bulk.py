@@ -20,18 +20,20 @@ class BulkWish(serializers.Serializer):
     ids = serializers.ListField(child=serializers.CharField(max_length=40))
     reason = serializers.CharField(required=False, allow_blank=True, max_length=500, default="")
     tags = serializers.ListField(child=serializers.CharField(max_length=labels.MAX_TAG), required=False, default=list)
+    priority = serializers.CharField(required=False, allow_blank=True, max_length=20, default="")
 
 
 class JobsBulkView(APIView):
     @extend_schema(operation_id="jobs_bulk", request=BulkWish, responses={200: ANY_OBJECT, 422: ANY_OBJECT})
     def post(self, request: Request) -> Response:
-        """Stop, hold, release or tag up to 500 jobs; `{results: [{id, name, outcome, code, why}], counts}`.
+        """Stop, hold, release, tag, archive or give a priority to up to 500 jobs.
 
-        `outcome` is done, skipped (nothing to do) or refused (not yours to change, or not there for you).
+        `{results: [{id, name, outcome, code, why}], counts}`: `outcome` is done, skipped (nothing to do) or refused (not yours
+        to change, or not there for you).
         """
         asked = BulkWish(data=request.data)
         asked.is_valid(raise_exception=True)
         given = asked.validated_data
-        wish = bulk.Wish(given["action"], reason=given["reason"], tags=tuple(given["tags"]))
+        wish = bulk.Wish(given["action"], reason=given["reason"], tags=tuple(given["tags"]), priority=given["priority"])
         results, counts = bulk.act(user=person(request), wish=wish, ids=given["ids"], request=request)
         return Response(bulk.document(results, counts, wish))

@@ -9,7 +9,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from jobs import submission
+from jobs import labels, submission
 from jobs.api.jobs import ANY_OBJECT
 from jobs.documents import job_document
 from jobs.scope import person, visible_job
@@ -60,4 +60,28 @@ class JobReleaseView(APIView):
         """Let a held job start when its turn comes."""
         return Response(
             job_document(submission.release(visible_job(request, job_id), user=person(request), request=request))
+        )
+
+
+class JobArchiveView(APIView):
+    @extend_schema(
+        operation_id="jobs_archive",
+        request=None,
+        responses={200: ANY_OBJECT, 403: ANY_OBJECT, 404: ANY_OBJECT, 409: ANY_OBJECT},
+    )
+    def post(self, request: Request, job_id: str) -> Response:
+        """Take a job that is over out of the lists. Nothing is deleted: its page, points, lines and files stay."""
+        return Response(
+            job_document(labels.archive(visible_job(request, job_id), user=person(request), request=request))
+        )
+
+
+class JobUnarchiveView(APIView):
+    @extend_schema(
+        operation_id="jobs_unarchive", request=None, responses={200: ANY_OBJECT, 403: ANY_OBJECT, 404: ANY_OBJECT}
+    )
+    def post(self, request: Request, job_id: str) -> Response:
+        """Put an archived job back into the lists."""
+        return Response(
+            job_document(labels.unarchive(visible_job(request, job_id), user=person(request), request=request))
         )

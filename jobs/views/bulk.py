@@ -20,6 +20,7 @@ def jobs_bulk(request: HttpRequest) -> HttpResponse:
         request.POST.get("action", ""),
         reason=request.POST.get("reason", "")[:500],
         tags=tuple(tag.strip() for tag in request.POST.get("tags", "").split(",") if tag.strip()),
+        priority=request.POST.get("priority", ""),
     )
     try:
         results, counts = bulk.act(user=person(request), wish=wish, ids=request.POST.getlist("ids"), request=request)

@@ -86,7 +86,7 @@ def job_list(request: HttpRequest) -> HttpResponse:
                 for name, verb in (("own", Verb.CHANGE_OWN), ("any", Verb.CHANGE_ANY))
             },
             "has_any": bool(rows or told["asked"] or errors) or any(counts.values()) or seen.exists(),
-            "close": [] if rows or not wanted.q else controls.close_names(seen, query, wanted.q),
+            "close": [] if rows or not wanted.q else controls.close_names(seen.matching(archived=wanted.archived), query, wanted.q),
             "namespaces": sight.namespaces,
             "is_known_namespace": wanted.namespace in slugs,
             "priorities": priorities,

@@ -65,6 +65,16 @@ def job_unpin(request: HttpRequest, job_id: str) -> HttpResponse:
     return redirect("jobs:detail", job_id)
 
 
+@require_POST
+def job_archive(request: HttpRequest, job_id: str) -> HttpResponse:
+    return _change(request, job_id, labels.archive)
+
+
+@require_POST
+def job_unarchive(request: HttpRequest, job_id: str) -> HttpResponse:
+    return _change(request, job_id, labels.unarchive)
+
+
 def _change(request: HttpRequest, job_id: str, verb: Any, **wish: Any) -> HttpResponse:
     job = visible_job(request, job_id)
     try:

@@ -56,6 +56,7 @@ ROUTES: dict[str, dict[str, Rule]] = {
     "/api/v1/audit/": {"GET": AUDIT},
     "/jobs/": {"GET": SIGNED_IN},
     "/jobs/bulk/": {"POST": SIGNED_IN},  # each job by the rights of its own; the answer says which were refused
+    "/jobs/export.csv": {"GET": SIGNED_IN},  # of the jobs one sees
     "/jobs/views/": {"POST": SIGNED_IN},
     "/jobs/views/<view_id>/": {"POST": CHANGE},  # one that alice shares in vision
     "/jobs/new/": {"GET": SIGNED_IN, "POST": SUBMIT},
@@ -75,6 +76,8 @@ ROUTES: dict[str, dict[str, Rule]] = {
     "/jobs/<job_id>/edit/": {"POST": CHANGE},
     "/jobs/<job_id>/pin/": {"POST": VIEW},  # one's own bookmark
     "/jobs/<job_id>/unpin/": {"POST": VIEW},
+    "/jobs/<job_id>/archive/": {"POST": CHANGE},
+    "/jobs/<job_id>/unarchive/": {"POST": CHANGE},
     "/jobs/<job_id>/hold/": {"POST": CHANGE},
     "/jobs/<job_id>/release/": {"POST": CHANGE},
     "/admin/runtimes/": {"GET": ADMIN},
@@ -83,6 +86,7 @@ ROUTES: dict[str, dict[str, Rule]] = {
     "/code/<sha256>/": {"GET": SIGNED_URL},
     "/api/v1/jobs/": {"GET": SIGNED_IN, "POST": SUBMIT},
     "/api/v1/jobs/bulk/": {"POST": SIGNED_IN},
+    "/api/v1/jobs/export.csv": {"GET": SIGNED_IN},
     "/api/v1/views/": {"GET": SIGNED_IN, "POST": SIGNED_IN},
     "/api/v1/views/<view_id>/": {"GET": VIEW, "PATCH": CHANGE, "DELETE": CHANGE},
     "/api/v1/sparklines/": {"GET": SIGNED_IN},  # of the jobs one sees; others are left out
@@ -90,12 +94,15 @@ ROUTES: dict[str, dict[str, Rule]] = {
     "/api/v1/jobs/<job_id>/cancel/": {"POST": CHANGE},
     "/api/v1/jobs/<job_id>/hold/": {"POST": CHANGE},
     "/api/v1/jobs/<job_id>/release/": {"POST": CHANGE},
+    "/api/v1/jobs/<job_id>/archive/": {"POST": CHANGE},
+    "/api/v1/jobs/<job_id>/unarchive/": {"POST": CHANGE},
     "/api/v1/jobs/<job_id>/clone/": {"POST": CLONE},
     "/api/v1/jobs/<job_id>/why/": {"GET": VIEW},
     "/api/v1/jobs/<job_id>/events/": {"GET": VIEW},
     "/api/v1/jobs/<job_id>/manifest/": {"GET": VIEW},
     "/api/v1/jobs/<job_id>/logs/": {"GET": VIEW},
     "/api/v1/jobs/<job_id>/files/": {"GET": VIEW},
+    "/api/v1/jobs/<job_id>/files.zip": {"GET": VIEW},
     "/api/v1/jobs/<job_id>/files/<path>": {"GET": VIEW},
     "/api/v1/jobs/<job_id>/code/": {"GET": VIEW},
     "/api/v1/drafts/": {"GET": SIGNED_IN, "POST": SIGNED_IN},
