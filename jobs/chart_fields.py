@@ -40,6 +40,19 @@ def read_charts(reader: FieldReader, value: Any) -> Charts:
     )
 
 
+def told(charts: Charts) -> list[str]:
+    """What a document says of its charts, a sentence for each thing."""
+    lists = {"Pinned": charts.pin, "First": charts.order, "Hidden": charts.hide, "Log y": charts.log_y}
+    found = [f"{what}: {', '.join(names)}." for what, names in lists.items() if names]
+    for size in SIZES:
+        if names := [name for name, chosen in charts.size.items() if chosen == size]:
+            found.append(f"{size.capitalize()}: {', '.join(names)}.")
+    found += [f"Best of {name}: its {way}." for name, way in charts.best.items()]
+    for name, goal in charts.goals.items():
+        found.append(f"Goal of {name}: {goal.value:g}{f' ({goal.label})' if goal.label else ''}.")
+    return found
+
+
 def _names(reader: FieldReader, data: Mapping[str, Any], field: str) -> tuple[str, ...]:
     value = [] if data.get(field) is None else data[field]
     if not isinstance(value, list) or len(value) > MOST:

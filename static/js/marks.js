@@ -4,6 +4,7 @@ import { view } from "./view_state.js";
 import { gettext, said } from "./words.js";
 
 const FLAG = 14; // px
+const MOST_WIDE = 240; // px of the words
 const NEAR = 12; // px: marks closer than that are one
 const PACE = 60_000; // ms between two looks while the job runs: nobody tells of a checkpoint
 const SETTLE = 1500; // ms after a change of the job
@@ -98,7 +99,9 @@ export class Marks {
     flag.style.setProperty("--at", `${left - inside + FLAG / 2 - 1}px`);
     flag.style.setProperty("--tall", `${size.h}px`);
     words.textContent = some.map(wordsOf).join("\n");
-    words.className = left > xaxis._length / 2 ? "left" : "right";
+    const isLeft = left > xaxis._length / 2;
+    words.className = isLeft ? "left" : "right";
+    words.style.maxWidth = `${Math.min(MOST_WIDE, (isLeft ? xaxis._offset + left : xaxis._length - left) - FLAG)}px`;
     flag.append(words);
     return flag;
   }

@@ -61,7 +61,7 @@ function drawing(figure) {
     ],
     shapes: [...drawn.shapes, ...uprights(figure, style)],
     showlegend: lines.length > 1,
-    legend: { x: 1, xanchor: "right", y: 1, bgcolor: "rgba(255,255,255,0.8)" },
+    legend: { orientation: "h", x: 1, xanchor: "right", y: 1, yanchor: "bottom" },
   });
   const named = new Set(lines.map(({ look }) => look.label));
   const data = traces(lines, about).map((trace) => ({ ...trace, showlegend: named.has(trace.name) }));

@@ -149,6 +149,7 @@ def test_a16_a_chart_is_small_wide_or_full_and_stays_so(metrics: Any, visit: Any
     card(there, "train/loss").locator(".chart-menu summary").tap()
     expect(card(there, "train/loss").locator('[data-do="png"]')).to_be_attached()
     assert there.evaluate("document.documentElement.scrollWidth") <= 360
+    card(there, "train/loss").evaluate("(card) => card.scrollIntoView({ block: 'start' })")
     phone.picture("charts-menu-phone")
     reset(page)
     expect(card(page, "val/acc")).to_have_attribute("data-size", "small")

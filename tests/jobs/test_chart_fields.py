@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from jobs.chart_fields import told
 from jobs.exceptions import SpecError
 from jobs.form.fields import data_of, extra_of, fields_of
 from jobs.parsing import parse_job
@@ -52,6 +53,21 @@ def test_a17_every_field_is_read_and_comes_back_from_the_database() -> None:
         goals={"val/acc": ChartGoal(0.97), "val/loss": ChartGoal(1.0, "paper")},
     )
     assert spec_from_dict(spec_to_dict(spec)) == spec
+
+
+def test_a17_it_is_told_in_sentences() -> None:
+    assert told(parse(TEXT).charts) == [
+        "Pinned: val/acc, train/loss.",
+        "First: val/*.",
+        "Hidden: system/*.",
+        "Log y: train/loss.",
+        "Wide: val/acc.",
+        "Full: train/*.",
+        "Best of throughput: its max.",
+        "Goal of val/acc: 0.97.",
+        "Goal of val/loss: 1 (paper).",
+    ]
+    assert told(Charts()) == []
 
 
 def test_a17_a_job_from_before_there_were_charts_is_read_too() -> None:

@@ -102,7 +102,8 @@ def test_a21_goals_and_directions_are_kept(alice: Any, charted: Any) -> None:
     kept = post(alice, charted, goals=goals, better={"lr": "max"}).json()
     assert (kept["goals"], kept["better"]) == (goals, {"lr": "max"})
     assert seen(alice, charted)["layout"]["goals"] == goals
-    assert AuditEvent.objects.get(action="layout.keep").after["goals"] == goals
+    audited: Any = AuditEvent.objects.get(action="layout.keep")
+    assert audited.after["goals"] == goals
 
 
 def test_a17_globs_become_keys_and_the_longest_that_matches_wins() -> None:

@@ -172,6 +172,8 @@ def explain(client: Client, document: Document, as_json: bool) -> int:
             print(reason.get("text", ""))
         if said.get("alternatives"):
             print("What would fit: {}.".format("; ".join(said["alternatives"])))
+        if said.get("charts"):
+            print("Its charts, until somebody makes a layout of their own: {}".format(" ".join(said["charts"])))
         print("")
         print(document.text.rstrip() if document.data is None else document.encode().decode())
     return 1 if said.get("verdict") == "never" else 0
