@@ -92,10 +92,17 @@ def _oldest(job_id: str) -> tuple[list[LogBlock], bool]:
         if rows and row.first_seq != rows[-1].last_seq + 1:
             return rows, True  # a chunk has no gap
         rows.append(row)
-        size += zstandard.frame_content_size(row.body)
+        size += _size(row)
         if size >= FULL_BYTES or len(rows) >= FULL_ROWS:
             return rows, True
     return rows, False
+
+
+def _size(row: LogBlock) -> int:
+    try:
+        return zstandard.frame_content_size(row.body)
+    except zstandard.ZstdError:  # a damaged row: it is sealed as the gap it reads as
+        return len(row.body)
 
 
 def _remove_unknown_files(job_id: str) -> None:

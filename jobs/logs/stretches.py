@@ -164,7 +164,7 @@ def fresh_of(rows: Sequence[LogBlock]) -> Fresh:
     lines: list[list[Any]] = []
     writer: list[NDArray[np.uint16]] = []
     for row in rows:
-        its = orjson.loads(zstandard.decompress(row.body))
+        its = _lines_of(row)
         number = writers.setdefault((row.attempt, f"{row.role}-{row.index}"), len(writers))  # type: ignore[attr-defined]
         seqs.append(np.arange(row.first_seq, row.first_seq + len(its)))
         writer.append(np.full(len(its), number, dtype=np.uint16))
@@ -178,6 +178,18 @@ def fresh_of(rows: Sequence[LogBlock]) -> Fresh:
         levels=np.array([line[3] if len(line) > 3 else Level.PLAIN for line in lines], dtype=np.uint8),
         words=[line[1] for line in lines],
     )
+
+
+def _lines_of(row: LogBlock) -> list[list[Any]]:
+    """Time, text, whether it was overwritten, level; where they are damaged, as many lines of which the first says so."""
+    try:
+        lines: list[list[Any]] = orjson.loads(zstandard.decompress(row.body))
+    except (zstandard.ZstdError, ValueError, MemoryError):
+        words = f"Lines {row.first_seq} to {row.last_seq} are damaged in the database."
+        logger.exception("Log of %s: %s", row.job_id, words)
+        count = row.last_seq - row.first_seq
+        return [[0.0, f"[{words}]", False, Level.ERROR], *([0.0, "", False] for _line in range(count))]
+    return lines
 
 
 def forward(job_id: str, wanted: Wanted) -> Iterator[Stretch]:

@@ -170,6 +170,52 @@ def test_a_chunk_that_was_cut_off_is_said_in_its_place(job: Job, keeps: int) -> 
     assert "damaged in the storage" in last_lines(job.pk, count=10)[0]["text"]
 
 
+@pytest.mark.parametrize("place", [0.2, 0.4, 0.6, 0.8, 0.99])
+@pytest.mark.parametrize("is_old", [False, True])
+def test_a_damaged_byte_anywhere_is_a_gap_and_no_error(job: Job, place: float, is_old: bool) -> None:
+    """Also in what is unpacked only when a page, a search or a download comes to it."""
+    attempt = tell(job)
+    sealing.seal(job.pk, whole=True)
+    write(attempt, "after it")
+    path = Path(default_storage.path(LogChunk.objects.get().storage_name))
+    body = bytearray(path.read_bytes())
+    if is_old:  # as files were before they had a checksum
+        body = bytearray(body[:7] + b"\x02" + body[8:-4])
+    at = int(len(body) * place)
+    body[at : at + 4] = b"\xff\xff\xff\xff"
+    path.write_bytes(body)
+    gap = "[Lines 1 to 15 are damaged in the storage.]"
+    assert [line["text"] for line in read_lines(job.pk)] == [gap, "after it"]
+    assert [line["text"] for line in last_lines(job.pk, count=10)] == [gap, "after it"]
+    assert b"".join(download(job.pk)).decode().splitlines()[0].endswith(gap)
+    assert [line["text"] for line in find_after(job.pk, Pattern.parse("after"), Wanted(), limit=5).lines] == [
+        "after it"
+    ]
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_a_chunk_from_before_checksums_is_read(job: Job, version: int) -> None:
+    tell(job)
+    before = read_lines(job.pk)
+    sealing.seal(job.pk, whole=True)
+    path = Path(default_storage.path(LogChunk.objects.get().storage_name))
+    body = path.read_bytes()
+    path.write_bytes(body[:7] + bytes([version]) + body[8:-4])
+    assert [line["text"] for line in read_lines(job.pk)] == [line["text"] for line in before]
+
+
+def test_a_row_that_is_damaged_is_a_gap_and_is_sealed_as_one(job: Job) -> None:
+    attempt = tell(job)
+    write(attempt, "one", "two", "three")
+    last = LogBlock.objects.order_by("last_seq").last()
+    assert last is not None
+    LogBlock.objects.filter(pk=last.pk).update(body=last.body[:5])
+    gap = ["[Lines 16 to 18 are damaged in the database.]", "", ""]
+    assert [line["text"] for line in last_lines(job.pk, count=3)] == gap
+    sealing.seal(job.pk, whole=True)
+    assert [line["text"] for line in last_lines(job.pk, count=3)] == gap
+
+
 def test_a_chunk_that_the_storage_lost_is_said_in_its_place(job: Job) -> None:
     attempt = tell(job)
     sealing.seal(job.pk, whole=True)
