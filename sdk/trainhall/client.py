@@ -238,6 +238,13 @@ class Job:
     def release(self) -> "Job":
         return self._do("release/")
 
+    def archive(self) -> "Job":
+        """Take it, once it is over, out of the lists. Nothing is deleted."""
+        return self._do("archive/")
+
+    def unarchive(self) -> "Job":
+        return self._do("unarchive/")
+
     def why(self) -> Dict[str, Any]:
         """Why it stands where it stands, and its place in the queue."""
         return self.client.get(self._path("why/"))

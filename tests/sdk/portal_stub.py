@@ -180,6 +180,9 @@ class Portal:
             job["cancel_requested_at"] = "2026-01-01T00:00:00Z"
             job["asked"] = json.loads(body)
             return 200, job
+        if what in ("archive", "unarchive"):
+            job["archived_at"] = "2026-11-30T12:00:00Z" if what == "archive" else None
+            return 200, job
         if what in ("hold", "release"):
             job["held_by"] = "alice" if what == "hold" else None
             return 200, job

@@ -215,6 +215,10 @@ class TestLooking:
             "b2c3d4f5g0"
         ]
 
+    def test_ps_tells_the_place_of_what_waits(self, trainhall: Run, portal: Portal) -> None:
+        portal.add_job(queue_position=3, queue_length=12)
+        assert trainhall("ps").stdout.splitlines()[1].endswith("#3 of 12: Waits for 2 GPUs; 1 is free.")
+
     def test_show_why_gpus_quota(self, trainhall: Run, portal: Portal) -> None:
         job = portal.add_job(workers=[{"name": "worker-0", "phase": "running", "node": "n1", "exit_code": None}])
         assert "status     queued: Waits for 2 GPUs" in trainhall("show", job["id"]).stdout
@@ -295,6 +299,13 @@ class TestActing:
         assert one["asked"] == {"reason": "wrong data"}
         assert trainhall("hold", two["id"]).stdout.endswith(", held\n")
         assert "held" not in trainhall("release", two["id"]).stdout
+
+    def test_ux_b14_archive_and_unarchive(self, trainhall: Run, portal: Portal) -> None:
+        one, two = portal.add_job(status="succeeded"), portal.add_job(status="failed")
+        done = trainhall("archive", one["id"], two["id"])
+        assert done.stdout == f"{one['id']} succeeded, archived\n{two['id']} failed, archived\n"
+        assert trainhall("unarchive", one["id"]).stdout == f"{one['id']} succeeded\n"
+        assert (one["archived_at"], bool(two["archived_at"])) == (None, True)
 
     def test_a_clone_sets_fields_by_dotted_name_and_says_what_is_different(
         self, trainhall: Run, portal: Portal

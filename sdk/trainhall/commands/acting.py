@@ -1,4 +1,4 @@
-"""stop, hold, release, clone: what is asked of jobs that are there."""
+"""stop, hold, release, archive, clone: what is asked of jobs that are there."""
 
 from __future__ import annotations
 
@@ -24,6 +24,12 @@ def add_commands(verbs: Any, common: argparse.ArgumentParser) -> None:
     verb = verbs.add_parser("release", parents=[common], help="let held jobs start")
     verb.add_argument("jobs", nargs="+", metavar="job")
     verb.set_defaults(run=lambda chosen: _each(chosen, Job.release))
+    verb = verbs.add_parser("archive", parents=[common], help="take jobs that are over out of the lists")
+    verb.add_argument("jobs", nargs="+", metavar="job")
+    verb.set_defaults(run=lambda chosen: _each(chosen, Job.archive))
+    verb = verbs.add_parser("unarchive", parents=[common], help="put archived jobs back into the lists")
+    verb.add_argument("jobs", nargs="+", metavar="job")
+    verb.set_defaults(run=lambda chosen: _each(chosen, Job.unarchive))
     verb = verbs.add_parser("clone", parents=[common], help="submit a job again, changed or not")
     verb.add_argument("job")
     verb.add_argument("--set", action="append", default=[], metavar="FIELD=VALUE", help="such as parameters.lr=1e-4")
@@ -84,7 +90,8 @@ def _show(jobs: List[Job], as_json: bool) -> None:
             continue
         note = ", asked to stop" if job.data.get("cancel_requested_at") and not job.is_final else ""
         held = ", held" if job.data.get("held_by") else ""
-        print("{} {}{}{}".format(job.id, job.status, note, held))
+        archived = ", archived" if job.data.get("archived_at") else ""
+        print("{} {}{}{}{}".format(job.id, job.status, note, held, archived))
 
 
 def _value(text: str) -> Any:

@@ -20,6 +20,7 @@ def add_commands(verbs: Any, common: argparse.ArgumentParser) -> None:
     verb.add_argument("-a", "--all", action="store_true", help="also those that have ended")
     verb.add_argument("-n", "--namespace")
     verb.add_argument("--mine", action="store_true")
+    verb.add_argument("--archived", action="store_true", help="also those that were archived; with -a")
     verb.add_argument("--status", help="one or several, by commas")
     verb.add_argument("--limit", type=int, default=50)
     verb.set_defaults(run=ps)
@@ -46,7 +47,8 @@ def ps(chosen: argparse.Namespace) -> None:
     client = Client()
     user = (load().get("username") or client.get("tokens/current/").get("username")) if chosen.mine else None
     status = chosen.status or (None if chosen.all else ACTIVE)
-    jobs = client.jobs(most=max(1, chosen.limit), namespace=chosen.namespace, user=user, status=status)
+    archived = {"archived": "1"} if chosen.archived else {}
+    jobs = client.jobs(most=max(1, chosen.limit), namespace=chosen.namespace, user=user, status=status, **archived)
     if chosen.json:
         show_json({"results": [job.data for job in jobs]})
         return
@@ -199,8 +201,15 @@ def _row(job: Job) -> "tuple[Any, ...]":
         gpus,
         _done(data),
         age(data.get("created_at")),
-        job.reason,
+        _why(job),
     )
+
+
+def _why(job: Job) -> str:
+    """Its place in the order in which the planner looks, where it waits; smaller or shorter jobs may start before it."""
+    place, of = job.data.get("queue_position"), job.data.get("queue_length")
+    where = "#{} of {}".format(place, of) if place else ""
+    return ": ".join(part for part in (where, job.reason) if part)
 
 
 def _done(data: Dict[str, Any]) -> str:
