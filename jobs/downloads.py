@@ -1,9 +1,10 @@
-"""Bodies that stream: code for pods, and files for people, which also go on where they were cut off."""
+"""Bodies that stream: code for pods, and files for people, one by one, where they go on after a cut, or all as one zip."""
 
 from __future__ import annotations
 
+import logging
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Generator, Sequence
 from typing import IO
 
 from asgiref.sync import sync_to_async
@@ -14,9 +15,13 @@ from django.utils.http import content_disposition_header, http_date
 from django.views.decorators.http import require_GET
 from rest_framework.request import Request
 
+from jobs import zipping
 from jobs.credentials import verify_code
-from jobs.models import Attempt, CodeArchive
+from jobs.models import Attempt, CodeArchive, Job
 from jobs.ranges import Unsatisfiable, wanted_part
+from jobs.run_files import Left, open_file
+
+logger = logging.getLogger(__name__)
 
 CHUNK = 256 * 2**10
 
@@ -52,6 +57,28 @@ def file_response(file: IO[bytes], *, name: str, request: HttpRequest | Request)
     response["Content-Type"] = "application/octet-stream"
     response["Content-Disposition"] = content_disposition_header(True, name) or "attachment"
     return response
+
+
+def zip_response(job: Job, files: Sequence[Left]) -> HttpResponseBase:
+    """Files of a job as one zip; its exact size comes first where the job can change nothing any more."""
+    entries = zipping.entries_of(files, folder=job.pk)
+    pieces = zipping.stream(entries, lambda path: open_file(job, path), exact=job.is_final)
+    response = StreamingHttpResponse(_all_of(pieces, job.pk), content_type="application/zip")
+    if job.is_final:
+        response["Content-Length"] = str(zipping.size_of(entries))
+    response["Content-Disposition"] = content_disposition_header(True, f"{job.pk}-files.zip") or "attachment"
+    return response
+
+
+async def _all_of(pieces: Generator[bytes, None, None], job_id: str) -> AsyncIterator[bytes]:
+    try:
+        while piece := await sync_to_async(lambda: next(pieces, b""))():
+            yield piece
+    except zipping.Changed as changed:
+        # short of its Content-Length, as a single file would be
+        logger.warning("The zip of job %s ends early: %s changed while it was sent", job_id, changed)
+    finally:
+        pieces.close()
 
 
 def _part_of(file: IO[bytes], *, size: int, etag: str, request: HttpRequest | Request) -> HttpResponseBase:

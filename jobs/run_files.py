@@ -32,7 +32,7 @@ class Left:
 @dataclass(frozen=True, slots=True)
 class Listing:
     files: tuple[Left, ...] = ()
-    is_cut: bool = False  # there are more than LIMIT
+    is_cut: bool = False  # there are more
     problem: str = ""  # why they cannot be listed now
 
     @property
@@ -44,20 +44,20 @@ class Listing:
         return [(kind, found) for kind in KINDS.values() if (found := [f for f in self.files if f.kind == kind])]
 
 
-def list_files(job: Job) -> Listing:
+def list_files(job: Job, *, limit: int = LIMIT) -> Listing:
     """Checkpoints first and the newest of them on top; a job that never ran has none."""
     if not job.attempt_number or job.cleaned_at:
         return Listing()
     try:
-        found = connect(job.cluster_id).files(job.namespace.kubernetes_name, job.pk, limit=LIMIT + 1)
+        found = connect(job.cluster_id).files(job.namespace.kubernetes_name, job.pk, limit=limit + 1)
     except ClusterUnavailable as error:
         return Listing(problem=error.message)
-    files = [_left(file) for file in found[:LIMIT] if file.path.partition("/")[0] in KINDS]
+    files = [_left(file) for file in found[:limit] if file.path.partition("/")[0] in KINDS]
     order = list(KINDS.values())
     files.sort(
         key=lambda file: (order.index(file.kind), -file.modified.timestamp() if file.kind == "checkpoint" else 0)
     )
-    return Listing(files=tuple(files), is_cut=len(found) > LIMIT)
+    return Listing(files=tuple(files), is_cut=len(found) > limit)
 
 
 def open_file(job: Job, path: str) -> BinaryIO:

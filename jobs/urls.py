@@ -65,6 +65,7 @@ api_urls = [
     path("jobs/<str:job_id>/manifest/", api.JobManifestView.as_view(), name="job-manifest"),
     path("jobs/<str:job_id>/logs/", logs.JobLogsView.as_view(), name="job-logs"),
     path("jobs/<str:job_id>/files/", files.JobFilesView.as_view(), name="job-files"),
+    path("jobs/<str:job_id>/files.zip", files.JobFilesZipView.as_view(), name="job-files-zip"),
     path("jobs/<str:job_id>/files/<path:path>", files.JobFileView.as_view(), name="job-file"),
     path("jobs/<str:job_id>/code/", files.JobCodeView.as_view(), name="job-code"),
     path("views/", saved_api.SavedViewsView.as_view(), name="views"),

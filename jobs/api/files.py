@@ -6,17 +6,19 @@ from django.conf import settings
 from django.http import Http404, HttpResponseBase
 from django.urls import reverse
 from drf_spectacular.types import OpenApiTypes
-from drf_spectacular.utils import extend_schema
+from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from jobs.api.jobs import ANY_OBJECT
 from jobs.documents import iso
-from jobs.downloads import archive_response, file_response
+from jobs.downloads import archive_response, file_response, zip_response
+from jobs.exceptions import ClusterUnavailable
 from jobs.keeping import kept_until
-from jobs.run_files import list_files, open_file
+from jobs.run_files import KINDS, list_files, open_file
 from jobs.scope import visible_job
+from jobs.zipping import MOST_FILES, TooManyFiles
 
 
 class JobFilesView(APIView):
@@ -39,11 +41,34 @@ class JobFilesView(APIView):
                     for file in listing.files
                 ],
                 "is_cut": listing.is_cut,
+                "total_size": listing.total,
+                "zip_url": f"{settings.TRAINHALL_URL}{reverse('api-jobs:job-files-zip', args=[job.pk])}",
                 "problem": listing.problem,
                 "kept_until": iso(kept_until(job)),
                 "removed_at": iso(job.cleaned_at),
             }
         )
+
+
+class JobFilesZipView(APIView):
+    @extend_schema(
+        operation_id="jobs_files_zip",
+        parameters=[OpenApiParameter("kind", str, enum=list(KINDS.values()), description="Only these; else all.")],
+        responses={(200, "application/zip"): OpenApiTypes.BINARY, 404: ANY_OBJECT, 413: ANY_OBJECT},
+    )
+    def get(self, request: Request, job_id: str) -> HttpResponseBase:
+        """All it left as one zip, made while it is sent. Of a job that is over its exact size comes first."""
+        job = visible_job(request, job_id)
+        listing = list_files(job, limit=MOST_FILES)
+        if listing.problem:
+            raise ClusterUnavailable(listing.problem)
+        kind = request.query_params.get("kind")
+        files = [file for file in listing.files if kind in (None, "", file.kind)]
+        if not files:
+            raise Http404
+        if listing.is_cut:
+            raise TooManyFiles
+        return zip_response(job, files)
 
 
 class JobFileView(APIView):

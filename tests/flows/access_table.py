@@ -102,6 +102,7 @@ ROUTES: dict[str, dict[str, Rule]] = {
     "/api/v1/jobs/<job_id>/manifest/": {"GET": VIEW},
     "/api/v1/jobs/<job_id>/logs/": {"GET": VIEW},
     "/api/v1/jobs/<job_id>/files/": {"GET": VIEW},
+    "/api/v1/jobs/<job_id>/files.zip": {"GET": VIEW},
     "/api/v1/jobs/<job_id>/files/<path>": {"GET": VIEW},
     "/api/v1/jobs/<job_id>/code/": {"GET": VIEW},
     "/api/v1/drafts/": {"GET": SIGNED_IN, "POST": SIGNED_IN},
