@@ -52,18 +52,26 @@ def last_wins(pieces: Sequence[Run]) -> Run:
     return Run(step[order], time[order], value[order])
 
 
+class Damaged(Exception):
+    """A body is not what was compressed."""
+
+
 def compress(run: Run) -> bytes:
     raw = b"".join([run.step.tobytes(), run.time.tobytes(), run.value.tobytes()])
-    return zstandard.compress(raw, LEVEL)
+    return zstandard.ZstdCompressor(LEVEL, write_checksum=True).compress(raw)
 
 
 def decompress(body: bytes | memoryview, count: int) -> Run:
-    raw = zstandard.decompress(body)
-    return Run(
-        np.frombuffer(raw, dtype="<i8", count=count),
-        np.frombuffer(raw, dtype="<f8", count=count, offset=8 * count),
-        np.frombuffer(raw, dtype="<f8", count=count, offset=16 * count),
-    )
+    """The points of a body. Raise Damaged."""
+    try:
+        raw = zstandard.decompress(body)
+        return Run(
+            np.frombuffer(raw, dtype="<i8", count=count),
+            np.frombuffer(raw, dtype="<f8", count=count, offset=8 * count),
+            np.frombuffer(raw, dtype="<f8", count=count, offset=16 * count),
+        )
+    except (zstandard.ZstdError, ValueError, MemoryError) as error:  # a frame may claim any size
+        raise Damaged(str(error)) from error
 
 
 def split(run: Run, *, newest: bool) -> list[Run]:

@@ -8,7 +8,7 @@ import numpy as np
 
 from metrics.packed import Floats, Series
 from metrics.spelling import as_json
-from metrics.store import SeriesId, SeriesPoints
+from metrics.store import Gap, SeriesId, SeriesPoints
 
 
 def numbers(column: Floats) -> list[float | str]:
@@ -44,6 +44,10 @@ def _smooth(one: SeriesPoints) -> dict[str, Any]:
     }
 
 
+def gap_document(gap: Gap) -> dict[str, Any]:
+    return {"first_step": gap.first_step, "last_step": gap.last_step, "count": gap.count, "text": gap.text}
+
+
 def _named(one: SeriesId, group: str) -> dict[str, Any]:
     return {"key": one.key, "group": group, "rank": one.rank, "attempt": one.attempt}
 
@@ -55,6 +59,7 @@ def series_document(one: SeriesPoints) -> dict[str, Any]:
         "lowest": _extreme(one.lowest),
         "highest": _extreme(one.highest),
         **_smooth(one),
+        **({"gaps": [gap_document(gap) for gap in one.gaps]} if one.gaps else {}),
     }
     if one.buckets is not None:
         return named | {

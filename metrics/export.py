@@ -19,8 +19,8 @@ from asgiref.sync import sync_to_async
 
 from metrics import store
 from metrics.chunks import FULL, Run
-from metrics.documents import numbers
-from metrics.store import SeriesId
+from metrics.documents import gap_document, numbers
+from metrics.store import Gap, SeriesId
 
 COLUMNS = ("key", "rank", "attempt", "step", "time", "value")
 ROWS_AT_ONCE = 4096  # lines of one piece of text
@@ -30,6 +30,7 @@ POINTS = store.PAGE * FULL  # of a page
 class Writer(Protocol):
     def head(self) -> bytes: ...
     def rows(self, series: SeriesId, run: Run) -> Iterator[bytes]: ...
+    def gap(self, series: SeriesId, gap: Gap) -> bytes: ...
     def foot(self) -> bytes: ...
 
 
@@ -47,6 +48,12 @@ class CsvWriter:
             for row in zip(part.step.tolist(), part.time.tolist(), numbers(part.value), strict=True):
                 writer.writerow([*series, *row])
             yield out.getvalue().encode()
+
+    def gap(self, series: SeriesId, gap: Gap) -> bytes:
+        """A row whose value is a sentence: whoever reads numbers notices."""
+        out = io.StringIO()
+        csv.writer(out).writerow([*series, "", "", gap.text])
+        return out.getvalue().encode()
 
     def foot(self) -> bytes:
         return b""
@@ -69,6 +76,9 @@ class LinesWriter:
                 for step, time, value in zip(part.step.tolist(), part.time.tolist(), numbers(part.value), strict=True)
             )
 
+    def gap(self, series: SeriesId, gap: Gap) -> bytes:
+        return orjson.dumps({**series._asdict(), "gap": gap_document(gap)}) + b"\n"
+
     def foot(self) -> bytes:
         return b""
 
@@ -83,6 +93,7 @@ class ParquetWriter:
         parquet = importlib.import_module("pyarrow.parquet")
         self._arrow = pyarrow
         self._out = io.BytesIO()
+        self._gaps: list[dict[str, Any]] = []
         self._schema = pyarrow.schema(
             [
                 ("key", pyarrow.string()),
@@ -111,7 +122,14 @@ class ParquetWriter:
         self._file.write_table(self._arrow.Table.from_arrays(list(columns), schema=self._schema))
         yield self._taken()
 
+    def gap(self, series: SeriesId, gap: Gap) -> bytes:
+        """Its columns hold numbers only: told in the metadata of the file, as JSON under `trainhall.gaps`."""
+        self._gaps.append({**series._asdict(), "gap": gap_document(gap)})
+        return b""
+
     def foot(self) -> bytes:
+        if self._gaps:
+            self._file.add_key_value_metadata({"trainhall.gaps": orjson.dumps(self._gaps).decode()})
         self._file.close()
         return self._taken()
 
@@ -171,11 +189,13 @@ async def body(
     after = store.BEFORE_ALL
     while left:
         page = await sync_to_async(store.page)(job_id, _of_a_page(left), after=after)
-        for name, run in page.runs:
+        for name, run, gaps in page.runs:
+            for gap in gaps:
+                yield writer.gap(name, gap)
             if len(chosen := part(run)):
                 for piece in await sync_to_async(_rows)(writer, name, chosen):
                     yield piece
-        after = int(page.runs[-1][1].step[-1]) if page.goes_on else store.BEFORE_ALL
+        after = page.upto if page.goes_on else store.BEFORE_ALL
         left = left[len(page.runs) - page.goes_on :]
     yield await sync_to_async(writer.foot)()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections import defaultdict
 from collections.abc import Sequence
 from datetime import timedelta
@@ -24,6 +25,7 @@ SEAL_AGE = timedelta(seconds=60)
 SEAL_LEAVES = timedelta(seconds=2)
 BYTES_AT_ONCE = 32 * 2**20  # bodies of one transaction
 TOKEN_DIES = timedelta(minutes=16)  # after the attempt; a request that was checked in the last second has ended by then
+logger = logging.getLogger(__name__)
 
 
 class _Stored(NamedTuple):
@@ -31,7 +33,7 @@ class _Stored(NamedTuple):
 
     id: int
     first_step: int
-    points: Run
+    points: Run | None  # None where they are damaged
 
 
 def due() -> list[tuple[str, int]]:
@@ -115,9 +117,11 @@ def _merge(
         for number in np.unique(home).tolist():
             mine = run.where(home == number)
             newest = number >= len(rows) - 1
-            if rows:
-                replaced.append(rows[number].id)
-                mine = chunks.last_wins([rows[number].points, mine])
+            if rows and (old := rows[number]).points is not None:
+                replaced.append(old.id)
+                mine = chunks.last_wins([old.points, mine])
+            elif rows and old.first_step in mine.step:
+                replaced.append(old.id)  # a chunk of that step can be there once
             parts = chunks.split(mine, newest=newest)
             written += [
                 Chunk(
@@ -164,8 +168,17 @@ def _stored(job_id: str, attempt: int, new: dict[tuple[str, int], Run]) -> dict[
         )
         found: dict[tuple[str, int], list[_Stored]] = defaultdict(list)
         for key, rank, chunk_id, first_step, count, body in cursor.fetchall():
-            found[key, rank].append(_Stored(chunk_id, first_step, chunks.decompress(body, count)))
+            found[key, rank].append(_Stored(chunk_id, first_step, _points(chunk_id, body, count)))
         return dict(found)
+
+
+def _points(chunk_id: int, body: bytes, count: int) -> Run | None:
+    """A damaged chunk stays, so that readers are told of the gap; new points go into others beside it."""
+    try:
+        return chunks.decompress(body, count)
+    except chunks.Damaged as error:
+        logger.error("Chunk %d, %d points, is damaged: %s", chunk_id, count, error)
+        return None
 
 
 def forget_dead_batches() -> int:

@@ -6,6 +6,7 @@ chunks. It is a sketch, but no spike and no hole is lost: every stretch keeps it
 
 from __future__ import annotations
 
+import logging
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -17,6 +18,8 @@ from metrics import chunks, store
 from metrics.chunks import EMPTY, Run
 from metrics.models import Chunk, PointBatch
 from metrics.packed import unpack
+
+logger = logging.getLogger(__name__)
 
 BUCKETS = 24  # each becomes at most two values
 WHOLE = 4  # chunks whose points are read; of more, the measures are fine enough
@@ -73,10 +76,7 @@ def _draw(key: str, one: _Found, bodies: Mapping[int, bytes | None]) -> Sketch |
         rows = [row for row in one.sealed if row["attempt"] == attempt]
         sealed_up_to = max((row["seq"] for row in rows), default=0)
         new = chunks.last_wins([run for number, seq, run in one.tail if number == attempt and seq > sealed_up_to])
-        if all(row["id"] in bodies for row in rows):
-            run = chunks.last_wins([*(chunks.decompress(bodies[row["id"]] or b"", row["count"]) for row in rows), new])
-        else:
-            run = chunks.last_wins([_outline(row) for row in rows] + [new])
+        run = chunks.last_wins([*(_points(row, bodies) for row in rows), new])
         if before is not None:
             run = run.where(run.step < before)
         if len(run):
@@ -87,6 +87,16 @@ def _draw(key: str, one: _Found, bodies: Mapping[int, bytes | None]) -> Sketch |
         return None
     step, value = np.concatenate(steps), np.concatenate(values)
     return Sketch(key, _thinned(value), int(step[0]), int(step[-1]))
+
+
+def _points(row: dict, bodies: Mapping[int, bytes | None]) -> Run:
+    """Of a chunk whose body was read; by its measures where it was not, or is damaged."""
+    if body := bodies.get(row["id"]):
+        try:
+            return chunks.decompress(body, row["count"])
+        except chunks.Damaged as error:
+            logger.error("Chunk %d is drawn by its measures: %s", row["id"], error)
+    return _outline(row)
 
 
 def _outline(row: dict) -> Run:

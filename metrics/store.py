@@ -7,6 +7,7 @@ out, so an older row never covers a newer chunk.
 
 from __future__ import annotations
 
+import logging
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
@@ -16,6 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import psycopg
 from django.db import connection, transaction
+from django.utils.translation import gettext as _
 from psycopg.sql import SQL, Identifier
 
 from jobs.models import JobFeed
@@ -32,6 +34,7 @@ CHUNK_MEASURES = (
     "id attempt rank key group first_step last_step first_time last_time count bad min max last seq open".split()
 )
 
+logger = logging.getLogger(__name__)
 COARSE_COLUMNS = [one.name for one in fields(Coarse)]
 
 
@@ -52,6 +55,23 @@ class Tail:
         return chunks.last_wins([run for number, run in self.pieces if number > seq])
 
 
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """Points that were sealed and cannot be read any more."""
+
+    first_step: int
+    last_step: int
+    count: int
+
+    @property
+    def text(self) -> str:
+        return _("Steps %(first)d to %(last)d, %(count)d points, are damaged in the database.") % {
+            "first": self.first_step,
+            "last": self.last_step,
+            "count": self.count,
+        }
+
+
 @dataclass(slots=True)
 class SeriesPoints:
     """What a chart gets of one series: every point of the range, or buckets of them."""
@@ -64,6 +84,7 @@ class SeriesPoints:
     lowest: tuple[int, float] | None  # step and value, of the finite points of the range
     highest: tuple[int, float] | None
     smoothed: Smoothed | None  # a value per point or bucket
+    gaps: list[Gap] = field(default_factory=list)  # of what was read
 
 
 @contextmanager
@@ -117,9 +138,17 @@ def _chunks(
     return found
 
 
-def _points_of(rows: Sequence[dict[str, Any]]) -> list[Run]:
+def _points_of(rows: Sequence[dict[str, Any]], gaps: list[Gap]) -> list[Run]:
+    """The points of chunks; what cannot be read is added to the gaps instead."""
     bodies = column("body", [row["id"] for row in rows])
-    return [chunks.decompress(bodies[row["id"]] or b"", row["count"]) for row in rows]
+    found = []
+    for row in rows:
+        try:
+            found.append(chunks.decompress(bodies[row["id"]] or b"", row["count"]))
+        except chunks.Damaged as error:
+            gaps.append(Gap(row["first_step"], row["last_step"], row["count"]))
+            logger.error("Chunk %d, %s: %s", row["id"], gaps[-1].text, error)
+    return found
 
 
 def column(name: str, ids: Sequence[int]) -> dict[int, bytes | None]:
@@ -156,8 +185,9 @@ def _summary(series: SeriesId, tail: Tail, rows: list[dict[str, Any]]) -> dict[s
     if len(new):
         # chunks that new points may lie in are counted together with them, point by point
         mixed = [row for row in rows if row["last_step"] >= new.step[0]]
-        run = chunks.last_wins([*_points_of(mixed), new])
-        parts = [row for row in rows if row["last_step"] < new.step[0]]
+        lost: list[Gap] = []
+        run = chunks.last_wins([*_points_of(mixed, lost), new])
+        parts = [row for row in rows if row["last_step"] < new.step[0] or _is_lost(row, lost)]
         parts = [*parts, chunks.measures(run) | {"group": tail.group}]
     newest = parts[-1]
     return {
@@ -175,6 +205,10 @@ def _summary(series: SeriesId, tail: Tail, rows: list[dict[str, Any]]) -> dict[s
         "max": max((part["max"] for part in parts if part["max"] is not None), default=None),
         "last": {"step": newest["last_step"], "value": newest["last"]},
     }
+
+
+def _is_lost(row: dict[str, Any], lost: Sequence[Gap]) -> bool:
+    return Gap(row["first_step"], row["last_step"], row["count"]) in lost
 
 
 def read_series(
@@ -259,11 +293,13 @@ def _read_one(
         if coarse.rows_in(whole) >= buckets and (rows_of := _rows_of(whole)) is not None:
             ids = {row["id"] for row in whole}
             parts = [row for row in needed if row["id"] not in ids]
-            beside = _cut(chunks.last_wins([*_points_of(parts), new]), x=x, start=start, end=end, before=before)
+            gaps: list[Gap] = []
+            beside = _cut(chunks.last_wins([*_points_of(parts, gaps), new]), x=x, start=start, end=end, before=before)
             if (found := _in_buckets([*rows_of, coarse.of_points(beside)], x=x, buckets=buckets)) is not None:
                 group = tail.group or rows[-1]["group"]
-                return SeriesPoints(series, group, total, None, found[0], *coarse.extremes(found[1]), None)
-    run = chunks.last_wins([*_points_of(needed), new])
+                return SeriesPoints(series, group, total, None, found[0], *coarse.extremes(found[1]), None, gaps)
+    gaps = []
+    run = chunks.last_wins([*_points_of(needed, gaps), new])
     if before is not None:
         run = run.where(run.step < before)
     axis = run.step if x == "step" else run.time
@@ -286,8 +322,8 @@ def _read_one(
         in_buckets = bucketed(axis, run.step, run.time, run.value, buckets=buckets)
         if smoothed is not None:
             smoothed.value = smoothed.value[in_buckets.ends - 1]
-        return SeriesPoints(series, group, total, None, in_buckets, lowest, highest, smoothed)
-    return SeriesPoints(series, group, total, run, None, lowest, highest, smoothed)
+        return SeriesPoints(series, group, total, None, in_buckets, lowest, highest, smoothed, gaps)
+    return SeriesPoints(series, group, total, run, None, lowest, highest, smoothed, gaps)
 
 
 def _is_whole(
@@ -365,7 +401,7 @@ def _replaced(new: Run, rows: Sequence[dict[str, Any]]) -> int:
     mixed = [row for row in rows if row["last_step"] >= new.step[0]] if len(new) else []
     if not mixed:
         return 0
-    sealed = chunks.last_wins(_points_of(mixed))
+    sealed = chunks.last_wins(_points_of(mixed, []))
     return len(sealed) + len(new) - len(chunks.last_wins([sealed, new]))
 
 
@@ -377,8 +413,9 @@ BEFORE_ALL = -1  # a step is not negative
 class Page:
     """Points of some series, whole series by whole series; the last one may go on."""
 
-    runs: list[tuple[SeriesId, Run]] = field(default_factory=list)
+    runs: list[tuple[SeriesId, Run, list[Gap]]] = field(default_factory=list)
     goes_on: bool = False
+    upto: int = BEFORE_ALL  # the step up to which the last one has been read, if it goes on
 
 
 def page(job_id: str, wanted: Sequence[SeriesId], *, after: int) -> Page:
@@ -398,11 +435,14 @@ def page(job_id: str, wanted: Sequence[SeriesId], *, after: int) -> Page:
             new = tails.get(one, Tail()).above(_sealed_up_to(rows))
             ahead = [row for row in rows if row["last_step"] > after]
             now = ahead[: max(1, room // chunks.FULL)]
-            found.goes_on = len(ahead) > len(now)
+            found.upto = max((row["last_step"] for row in now), default=BEFORE_ALL)
+            found.goes_on = any(row["last_step"] > found.upto for row in ahead)
             if found.goes_on:
-                new = new.where(new.step <= now[-1]["last_step"])
-            run = chunks.last_wins([*_points_of(now), new])
-            found.runs.append((one, run.where(run.step > after)))
+                now = [row for row in ahead if row["first_step"] <= found.upto]  # beside a damaged one others may lie
+            gaps: list[Gap] = []
+            run = chunks.last_wins([*_points_of(now, gaps), new])
+            run = run.where((run.step > after) & (run.step <= found.upto) if found.goes_on else run.step > after)
+            found.runs.append((one, run, gaps))
             room -= len(run)
             if room <= 0 or found.goes_on:
                 break

@@ -130,10 +130,10 @@ def test_pages_lose_and_repeat_nothing_while_points_arrive_and_are_sealed(alice:
     after, goes_on = store.BEFORE_ALL, True
     while goes_on:
         page = store.page(job.pk, [SeriesId("a", 0, 1)], after=after)
-        [(_name, run)] = page.runs
+        [(_name, run, _gaps)] = page.runs
         assert len(run) <= store.PAGE * 4096 + 2
         seen += run.step.tolist()
-        after, goes_on = int(run.step[-1]), page.goes_on
+        after, goes_on = page.upto, page.goes_on
         # a late point before and one behind what was read, and a seal that moves everything
         report(job, {"a": [(1, 0.5), (299_999, 0.5)]})
         sealing.seal(job.pk, 1, leave=timedelta(0))
