@@ -14,7 +14,6 @@ from functools import cached_property
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
-import re2
 from django.utils.translation import gettext as _
 from numpy.typing import NDArray
 
@@ -22,8 +21,8 @@ from jobs.exceptions import SpecError
 from jobs.logs.levels import KIND, NAMES
 from jobs.logs.stretches import PAGE_BYTES, Stretch, Wanted, backward, forward
 from jobs.models import JobFeed
+from jobs.patterns import MAX_PATTERN, compile_pattern
 
-LONGEST_PATTERN = 1000
 LARGEST_PROGRAM = 10_000  # instructions of RE2: what it may cost per byte where its quick way is too large
 SLICE = 128 * 2**10  # bytes between two looks at the clock
 SEQS_AT_MOST = 10_000
@@ -94,24 +93,14 @@ class Pattern:
     @classmethod
     def parse(cls, text: str, *, ignore_case: bool = False, literal: bool = False) -> Pattern:
         """Raise SpecError saying what is wrong with it."""
-        options = re2.Options()
-        options.never_nl = True
-        options.never_capture = True
-        options.log_errors = False
-        options.case_sensitive = not ignore_case
-        options.literal = literal
-        if len(text) > LONGEST_PATTERN:
-            raise _refused(_("The pattern is longer than %(most)d characters.") % {"most": LONGEST_PATTERN})
+        if len(text) > MAX_PATTERN:
+            raise _refused(_("The pattern is longer than %(most)d characters.") % {"most": MAX_PATTERN})
         if "\n" in text or "\r" in text:
             raise _refused(_("The pattern holds a line end; a search looks at one line at a time."))
         try:
-            # alone first: the words about an error must not show our prefix
-            regex = re2.compile(text, options)
-            if not literal:
-                regex = re2.compile(f"(?m){text}", options)
-        except (re2.error, UnicodeEncodeError) as error:
-            said = error.args[0].decode(errors="replace") if isinstance(error, re2.error) else str(error)
-            raise _refused(_("This is no regular expression of RE2: %(said)s.") % {"said": said}) from error
+            regex = compile_pattern(text, case_sensitive=not ignore_case, literal=literal, of_many_lines=True)
+        except ValueError as error:
+            raise _refused(_("This is no regular expression of RE2: %(said)s.") % {"said": error}) from error
         if regex.programsize > LARGEST_PROGRAM:
             raise _refused(_("The pattern grows too large, by its repetitions; make them smaller."))
         return cls(regex, line_by_line=not literal and bool(_LINE_BY_LINE.search(text)))
