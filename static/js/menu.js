@@ -3,6 +3,7 @@
 import { directionByName, directionOf } from "./caption.js";
 import { save } from "./picture.js";
 import { goalOf, isHidden, isPinned, pinned, setBetter, setGoal, setHidden, setOrder, setPinned, setPins, setSize, sizeOf } from "./pins.js";
+import { addressOfCsv } from "./table.js";
 import { toast } from "./toast.js";
 import { gettext, said } from "./words.js";
 
@@ -18,8 +19,7 @@ export class Menu {
     this.place = menu;
     for (const button of menu.querySelectorAll("button[data-do]")) button.addEventListener("click", () => this.choose(button));
     menu.querySelector("summary").setAttribute("aria-label", `${menu.querySelector("summary").title}: ${figure.key}`);
-    const query = new URLSearchParams({ key: figure.key, attempt: "all", format: "csv" });
-    menu.querySelector('[data-do="csv"]').href = `/api/v1/jobs/${figure.job}/series/?${query}`;
+    menu.querySelector('[data-do="csv"]').href = addressOfCsv(figure);
     menu.addEventListener("toggle", () => menu.open && this.paint());
     menu.addEventListener("keydown", (event) => {
       if (event.key === "Enter" && event.target.matches("input") && !event.isComposing && event.keyCode !== 229) {

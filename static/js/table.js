@@ -64,12 +64,16 @@ export class PointsTable {
 
   csv() {
     const link = document.createElement("a");
-    const query = new URLSearchParams({ key: this.figure.key, attempt: "all", format: "csv" });
     link.className = "link";
-    link.href = `/api/v1/jobs/${this.figure.job}/series/?${query}`;
+    link.href = addressOfCsv(this.figure);
     link.textContent = gettext("All points as CSV");
     return link;
   }
+}
+
+// Of the file with all points of a chart, of each attempt.
+export function addressOfCsv({ job, key }) {
+  return `/api/v1/jobs/${job}/series/?${new URLSearchParams({ key, attempt: "all", format: "csv" })}`;
 }
 
 function cell(kind, value) {
