@@ -31,7 +31,7 @@ vendor:
 
 # needs uv
 lock:
-	for name in runtime dev export; do uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --no-annotate -q \
+	for name in runtime dev export ldap; do uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --no-annotate -q \
 	  requirements/$$name.in -o requirements/$$name.txt; done
 
 runtime:

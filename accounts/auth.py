@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from django.contrib.auth.backends import BaseBackend
 from django.db.models import Q
@@ -29,6 +30,24 @@ ATTEMPT_PREFIX = "ta_"
 SCOPES = ("read", "submit", "admin")  # each includes the ones before it
 SUBMIT_ROUTES = ("/api/v1/jobs/", "/api/v1/uploads/", "/api/v1/drafts/", "/api/v1/forecast/")
 LAST_USED_EVERY = timedelta(minutes=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why somebody is kept out, beyond a plain wrong password; a backend can only answer with a person or None."""
+
+    kind: Literal["wrong", "too_many", "away", "ended", "unusable"]
+    seconds: int = 0  # too_many: until the next try
+    left: int = 0  # wrong: tries that are left
+
+
+def refuse(request: HttpRequest | None, refusal: Refusal) -> None:
+    if request is not None:
+        request.__dict__["sign_in_refusal"] = refusal
+
+
+def refusal_of(request: HttpRequest | None) -> Refusal | None:
+    return None if request is None else request.__dict__.get("sign_in_refusal")
 
 
 def is_empty_secret(secret: str | None) -> bool:

@@ -39,6 +39,14 @@ class User(AbstractBaseUser):  # type: ignore[django-manager-missing] # knox's a
         max_length=10, blank=True, default="", choices=[(role.value, role.value) for role in SiteRole]
     )
     is_active = models.BooleanField(default=True)
+    disabled_by = models.CharField(
+        max_length=10,
+        blank=True,
+        default="",
+        help_text=_("`admin` or `directory`; only who disabled may enable again."),
+    )
+    directory_dn = models.CharField(max_length=1000, blank=True, default="", help_text=_("The entry, when last seen."))
+    directory_groups = models.JSONField(default=list, blank=True, help_text=_("Names of groups, when last seen."))
     uid_number = models.PositiveIntegerField(null=True, blank=True, help_text=_("uidNumber of the directory."))
     gid_number = models.PositiveIntegerField(null=True, blank=True)
     supplementary_gids = models.JSONField(default=list, blank=True)
@@ -70,6 +78,9 @@ class Namespace(models.Model):
         User, null=True, blank=True, on_delete=models.PROTECT, related_name="personal_namespace"
     )
     description = models.CharField(max_length=200, blank=True)
+    made_for = models.CharField(
+        max_length=500, null=True, blank=True, unique=True, help_text=_("The directory group a rule made it for.")
+    )
     gpu_limit = models.PositiveIntegerField(
         null=True, blank=True, help_text=_("GPUs the namespace may use at one time; empty means no limit.")
     )
@@ -95,7 +106,7 @@ class Membership(models.Model):
     namespace = models.ForeignKey(Namespace, on_delete=models.CASCADE, related_name="memberships")
     role = models.CharField(max_length=10, choices=[(role.value, role.value) for role in Role])
     source = models.CharField(
-        max_length=100, default="manual", help_text=_("`manual`, or the directory group that gave it.")
+        max_length=300, default="manual", help_text=_("`manual`, `personal`, or `ldap:` and the group that gave it.")
     )
     created_at = models.DateTimeField(auto_now_add=True)
 
@@ -106,6 +117,70 @@ class Membership(models.Model):
 
     def __str__(self) -> str:
         return f"{self.user} is {self.role} of {self.namespace}"
+
+
+class GroupMapping(models.Model):
+    """An admin's rule: who is in this directory group has this role in that namespace."""
+
+    group = models.CharField(
+        max_length=300,
+        help_text=_(
+            "The group's name or DN; with * it is a pattern, such as ml-*, and each group gets its own project."
+        ),
+    )
+    namespace = models.ForeignKey(
+        Namespace, null=True, blank=True, on_delete=models.CASCADE, related_name="group_mappings"
+    )
+    role = models.CharField(max_length=10, choices=[(role.value, role.value) for role in Role])
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        ordering = ("group", "pk")
+        constraints = [
+            models.UniqueConstraint(
+                fields=("group", "namespace"), name="one_role_per_group_and_namespace", nulls_distinct=False
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.group} -> {self.namespace or self.group}: {self.role}"
+
+
+class MembershipChange(models.Model):
+    """What a sync did to somebody's rights; other apps read the rows that nobody has handled yet."""
+
+    user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="membership_changes")
+    namespace = models.ForeignKey(Namespace, on_delete=models.CASCADE, related_name="membership_changes")
+    before = models.CharField(max_length=10, blank=True, help_text=_("The highest role then; empty for none."))
+    after = models.CharField(max_length=10, blank=True, help_text=_("The highest role from then on; empty for none."))
+    at = models.DateTimeField(auto_now_add=True)
+    handled_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        indexes = [
+            models.Index("id", name="membership_change_unhandled", condition=models.Q(handled_at=None)),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.user} in {self.namespace}: {self.before or '-'} -> {self.after or '-'}"
+
+
+class DirectorySync(models.Model):
+    """One pass over the directory: what it read, what it changed, and why it changed nothing if it did not."""
+
+    started_at = models.DateTimeField(auto_now_add=True, db_index=True)
+    seconds = models.FloatField(default=0)
+    is_applied = models.BooleanField(default=False)
+    people = models.PositiveIntegerField(default=0)
+    grants = models.PositiveIntegerField(default=0, help_text=_("Roles the directory gives to people known here."))
+    changes = models.JSONField(default=dict, help_text=_("How many of each kind."))
+    problems = models.JSONField(default=list, help_text=_("Sentences for an admin."))
+
+    class Meta:
+        ordering = ("-started_at", "-pk")
+
+    def __str__(self) -> str:
+        return f"sync of {self.started_at:%Y-%m-%d %H:%M:%S}"
 
 
 class ApiToken(AbstractAuthToken):

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from django.db import connection, transaction
 from django.utils.translation import gettext as _
 
 from accounts import audit, namespaces
+from accounts.directory import Entry
 from accounts.models import Membership, Namespace, User
 from accounts.roles import Role, SiteRole
 
 PERSONAL = "personal"  # source of the membership that makes a namespace somebody's own
+FROM_ENTRY = ("display_name", "email", "uid_number", "gid_number")  # what the directory decides, whenever it is read
 
 
 class NameRefused(ValueError):
@@ -54,6 +56,64 @@ def ensure_person(
 
 
 @transaction.atomic
+def from_directory(entry: Entry) -> User:
+    """The account of an entry, made with a personal namespace if there is none yet, and brought in line with it.
+
+    The entry's UUID decides: another spelling is the same account, and a new entry with an old name a new one.
+    """
+    person = User.objects.filter(subject=entry.subject).first()
+    if person is None:
+        _one_at_a_time()
+        person = User.objects.filter(subject=entry.subject).first()
+    if person is None:
+        person = User(subject=entry.subject, username=label_of(entry), source="ldap", display_name=entry.display_name)
+        person.set_unusable_password()
+        bring_in_line(person, entry)
+        person.save()
+        audit.record(None, "user.create", target=person.username, after={"source": "ldap", "entry": entry.dn})
+        give_personal_namespace(person)
+    elif changed := bring_in_line(person, entry):
+        person.save(update_fields=changed)
+    return person
+
+
+def bring_in_line(person: User, entry: Entry) -> list[str]:
+    """Write what the entry says into the person, unsaved; the answer names the fields that are different now."""
+    wanted = {name: getattr(entry, name) for name in FROM_ENTRY} | {"directory_dn": entry.dn[:1000]}
+    if entry.has_ended and person.is_active:
+        wanted |= {"is_active": False, "disabled_by": "directory"}
+    elif not entry.has_ended and person.disabled_by == "directory":
+        wanted |= {"is_active": True, "disabled_by": ""}
+    changed = [name for name, value in wanted.items() if getattr(person, name) != value]
+    for name in changed:
+        setattr(person, name, wanted[name])
+    return changed
+
+
+def label_of(entry: Entry) -> str:
+    """The user name of a new account: the directory's own where that is free and looks like nobody else's."""
+    try:
+        check_form(entry.username)
+        check_looks_like_no_other(entry.username)
+    except NameRefused:
+        taken = set(User.objects.values_list("username", flat=True))
+        return namespaces.hashed(entry.username, entry.subject, taken)
+    return entry.username
+
+
+@transaction.atomic
+def end(subjects: Iterable[str]) -> list[str]:
+    """The directory says that these accounts are over, or knows them no more: they cannot sign in. Answer: who it was."""
+    ended = []
+    for person in User.objects.filter(subject__in=list(subjects), is_active=True).select_for_update():
+        person.is_active, person.disabled_by = False, "directory"
+        person.save(update_fields=["is_active", "disabled_by"])
+        audit.record(None, "user.disable", target=person.username, after={"by": "directory"})
+        ended.append(person.username)
+    return ended
+
+
+@transaction.atomic
 def give_personal_namespace(person: User) -> Namespace:
     """The person's own namespace, which they lead. A new person never gets one that was another's."""
     if own := Namespace.objects.filter(owner=person).first():
@@ -81,8 +141,25 @@ def ensure_project(slug: str, *, members: Mapping[str, str], description: str = 
     return project
 
 
+@transaction.atomic
+def project_for_group(dn: str, *, name: str) -> Namespace:
+    """The project of a directory group, by the rule of a pattern; another group of the same name gets its own."""
+    if found := Namespace.objects.filter(made_for=dn).first():
+        return found
+    _one_at_a_time()
+    project = _create_namespace("project", name, f"group:{dn}", made_for=dn)
+    audit.record(None, "namespace.create", target=project.slug, namespace=project.slug, after={"group": dn})
+    return project
+
+
 def _create_namespace(
-    kind: str, name: str, subject: str, *, owner: User | None = None, description: str = ""
+    kind: str,
+    name: str,
+    subject: str,
+    *,
+    owner: User | None = None,
+    description: str = "",
+    made_for: str | None = None,
 ) -> Namespace:
     slugs, given = set(), set()
     for slug, kubernetes_name in Namespace.objects.values_list("slug", "kubernetes_name"):
@@ -94,6 +171,7 @@ def _create_namespace(
         kind=kind,
         owner=owner,
         description=description,
+        made_for=made_for,
     )
 
 

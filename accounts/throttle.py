@@ -1,5 +1,8 @@
 """How often one may try to sign in: 5 failures a minute per name, 20 per address, counted in PostgreSQL.
 
+A directory hears of at most 3 wrong passwords in 10 minutes for one account, however it was spelt: many tries would lock the
+account there, for everything (RELIABILITY R55).
+
 A try is written down before the password is looked at and taken back when it was right, so that 200 tries at once
 cannot all pass the count together.
 """
@@ -21,6 +24,9 @@ from accounts.namespaces import spelling
 PER_NAME = 5
 PER_ADDRESS = 20
 WINDOW = timedelta(minutes=1)
+BINDS = 3
+BIND_WINDOW = timedelta(minutes=10)
+BIND = "bind-"  # how the digest of a bind begins; no digest of a name does
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +40,10 @@ class Try:
         """The name's failures are forgotten; those of others from this address are not."""
         LoginAttempt.objects.filter(name_digest=self.row.name_digest).delete()
 
+    def take_back(self) -> None:
+        """Nobody looked at the password."""
+        self.row.delete()
+
 
 @dataclass(frozen=True, slots=True)
 class TooMany:
@@ -42,24 +52,42 @@ class TooMany:
 
 @transaction.atomic
 def begin(username: str, address: str | None) -> Try | TooMany:
-    digest = hashlib.sha256(spelling(username).encode("utf-8", "surrogatepass")).hexdigest()
+    digest = _digest(spelling(username))
     where = address or ""
     _lock(f"login name {digest}", f"login address {where}")
     now = timezone.now()
-    LoginAttempt.objects.filter(at__lt=now - 2 * WINDOW).delete()
-    recent = LoginAttempt.objects.filter(at__gt=now - WINDOW)
-    of_name = recent.filter(name_digest=digest)
-    waits = [_wait(of_name, PER_NAME, now), _wait(recent.filter(address=where), PER_ADDRESS, now)]
+    LoginAttempt.objects.filter(at__lt=now - 2 * BIND_WINDOW).delete()
+    of_name = LoginAttempt.objects.filter(name_digest=digest)
+    of_address = LoginAttempt.objects.filter(address=where).exclude(name_digest__startswith=BIND)
+    waits = [_wait(of_name, PER_NAME, WINDOW, now), _wait(of_address, PER_ADDRESS, WINDOW, now)]
     if wait := max(waits):
         return TooMany(seconds=wait)
-    left = PER_NAME - of_name.count() - 1
+    left = PER_NAME - of_name.filter(at__gt=now - WINDOW).count() - 1
     return Try(row=LoginAttempt.objects.create(name_digest=digest, address=where), left=left)
 
 
-def _wait(rows: QuerySet[LoginAttempt], limit: int, now: datetime) -> int:
+@transaction.atomic
+def begin_bind(entry: str) -> Try | TooMany:
+    """One try that the directory would hear of. `entry` is what the tries have in common, such as the DN."""
+    digest = BIND + _digest(entry)[len(BIND) :]
+    _lock(f"login bind {digest}")
+    now = timezone.now()
+    of_entry = LoginAttempt.objects.filter(name_digest=digest)
+    if wait := _wait(of_entry, BINDS, BIND_WINDOW, now):
+        return TooMany(seconds=wait)
+    left = BINDS - of_entry.filter(at__gt=now - BIND_WINDOW).count() - 1
+    return Try(row=LoginAttempt.objects.create(name_digest=digest), left=left)
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _wait(rows: QuerySet[LoginAttempt], limit: int, window: timedelta, now: datetime) -> int:
     """Seconds until fewer than `limit` of these rows are inside the window; 0 if it is so now."""
-    blocking = rows.order_by("-at")[limit - 1 : limit].aggregate(oldest=Max("at"))["oldest"]
-    return 0 if blocking is None else max(1, math.ceil((blocking + WINDOW - now).total_seconds()))
+    recent = rows.filter(at__gt=now - window)
+    blocking = recent.order_by("-at")[limit - 1 : limit].aggregate(oldest=Max("at"))["oldest"]
+    return 0 if blocking is None else max(1, math.ceil((blocking + window - now).total_seconds()))
 
 
 def _lock(*names: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import uuid
 from typing import cast
 
@@ -18,7 +19,7 @@ from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from accounts import access, audit, throttle, tokens
-from accounts.auth import is_empty_secret
+from accounts.auth import Refusal, is_empty_secret, refusal_of
 from accounts.forms import LoginForm, TokenForm
 from accounts.models import Membership, User
 from accounts.own_paths import HOME, own_path
@@ -48,8 +49,7 @@ def sign_in(request: HttpRequest) -> HttpResponse:
         return _too_many(request, form, wanted, attempt.seconds)
     person = authenticate(request, username=username, password=form.cleaned_data["password"])
     if person is None:
-        _record_failure(request, username)
-        return _login_page(request, form, wanted, error=_wrong(attempt.left), status=401)
+        return _refused(request, form, wanted, attempt)
     attempt.was_right()
     with transaction.atomic():
         login(request, person)  # gives the session a new key
@@ -65,20 +65,63 @@ def _login_page(
     return render(request, "accounts/login.html", context, status=status)
 
 
+def _refused(request: HttpRequest, form: LoginForm, wanted: str, attempt: throttle.Try) -> HttpResponse:
+    """What is said of an account is said only to who knew its password; the rest is the same for every name."""
+    refusal = refusal_of(request)
+    _record_failure(request, form.cleaned_data["username"])
+    if refusal is None or refusal.kind == "wrong":
+        left = attempt.left if refusal is None else min(attempt.left, refusal.left)
+        return _login_page(request, form, wanted, error=_wrong(left, refusal), status=401)
+    if refusal.kind == "too_many":
+        return _too_many(request, form, wanted, refusal.seconds)
+    words, status = {
+        "away": (
+            _(
+                "The directory does not answer, so its people cannot sign in just now. Who is signed in stays so. "
+                "Try again in a minute."
+            ),
+            503,
+        ),
+        "ended": (_("This account has ended or is disabled. Whoever looks after the directory can say why."), 403),
+        "unusable": (
+            _(
+                "The directory knows you, but does not show the portal which entry you are (entryUUID). "
+                "Tell the portal's admin."
+            ),
+            403,
+        ),
+    }[refusal.kind]
+    return _login_page(request, form, wanted, error=words, status=status)
+
+
 def _too_many(request: HttpRequest, form: LoginForm, wanted: str, seconds: int) -> HttpResponse:
-    words = ngettext(
-        "Too many failed tries. Try again in %(seconds)s second.",
-        "Too many failed tries. Try again in %(seconds)s seconds.",
-        seconds,
-    ) % {"seconds": seconds}
+    if seconds > 90:
+        minutes = math.ceil(seconds / 60)
+        words = ngettext(
+            "Too many failed tries. Try again in %(minutes)s minute.",
+            "Too many failed tries. Try again in %(minutes)s minutes.",
+            minutes,
+        ) % {"minutes": minutes}
+    else:
+        words = ngettext(
+            "Too many failed tries. Try again in %(seconds)s second.",
+            "Too many failed tries. Try again in %(seconds)s seconds.",
+            seconds,
+        ) % {"seconds": seconds}
     response = _login_page(request, form, wanted, error=words, status=429, seconds=seconds)
     response["Retry-After"] = str(seconds)
     return response
 
 
-def _wrong(left: int) -> str:
+def _wrong(left: int, refusal: Refusal | None) -> str:
     """The same for a name that exists, one that does not, and one that is disabled."""
     words = _("User name or password is wrong.")
+    if refusal is not None:  # the directory was asked, which it is only so often
+        if not left:
+            return f"{words} " + _("No tries left for ten minutes.")
+        return f"{words} " + ngettext(
+            "%(left)s try left, then ten minutes of waiting.", "%(left)s tries left, then ten minutes of waiting.", left
+        ) % {"left": left}
     if not left:
         return f"{words} " + _("No tries left for one minute.")
     return f"{words} " + ngettext(

@@ -1,5 +1,5 @@
-"""Shared by all tests: the cast. The servers are started by the plugin tests.servers."""
+"""Shared by all tests: the cast and the directory. The servers are started by the plugin tests.servers."""
 
 from __future__ import annotations
 
-pytest_plugins = ["tests.cast"]
+pytest_plugins = ["tests.cast", "tests.directory"]

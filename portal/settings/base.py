@@ -10,6 +10,7 @@ import psycopg.conninfo
 from csp.constants import NONE, SELF
 from django.core.exceptions import ImproperlyConfigured
 
+from portal.settings.directory import read_directory
 from portal.settings.env import env_int, env_list, env_path, env_secret, env_str, env_url
 
 BASE_DIR = Path(__file__).resolve().parent.parent.parent
@@ -131,7 +132,9 @@ STATIC_ROOT = env_path("TRAINHALL_STATIC_ROOT", BASE_DIR / "staticfiles")
 STATICFILES_DIRS = [BASE_DIR / "static"]
 
 AUTH_USER_MODEL = "accounts.User"
-AUTHENTICATION_BACKENDS = ["accounts.auth.LocalBackend"]
+DIRECTORY = read_directory()
+# the directory first: a password of its people is never hashed here, which costs more than asking it
+AUTHENTICATION_BACKENDS = [*(["accounts.ldap.DirectoryBackend"] if DIRECTORY else []), "accounts.auth.LocalBackend"]
 LOGIN_URL = "accounts:login"
 LOGIN_REDIRECT_URL = "/"
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.PBKDF2PasswordHasher"]

@@ -1,0 +1,184 @@
+"""From directory groups to roles: which rules match, through groups in groups, and what a pass would change (pure)."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+
+from accounts.directory import Entry, Everybody, Group
+from accounts.roles import RANK, Role
+
+SOURCE = "ldap:"
+MOST_LOST = 0.2  # a pass that takes more than this away is taken for a broken directory, not for a busy admin
+FEW = 10  # so many may always go: in a small lab one person is a large part
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """`namespace` is a slug; None means that every group the pattern matches has a project of its own."""
+
+    group: str
+    namespace: str | None
+    role: Role
+
+    @property
+    def is_pattern(self) -> bool:
+        return "*" in self.group
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """A role in a namespace. `made_for` is the DN of the group whose own project it is, else `namespace` is the slug."""
+
+    namespace: str
+    made_for: str
+    role: Role
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """Somebody who has an account here, and the roles the directory gave so far, by namespace and source."""
+
+    pk: int
+    subject: str
+    roles: Mapping[tuple[str, str], Role]
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Something an admin must know; `accounts.sync` has the sentence of each kind."""
+
+    kind: str
+    values: Mapping[str, object]
+
+
+@dataclass(slots=True)
+class Plan:
+    """What a pass would do. The slug of what is added is empty where a rule's project is made first."""
+
+    added: list[tuple[Known, Grant, str]] = field(default_factory=list)
+    removed: list[tuple[Known, str, str, Role]] = field(default_factory=list)
+    changed: list[tuple[Known, str, str, Role]] = field(default_factory=list)
+    gone: list[Known] = field(default_factory=list)
+    groups: dict[int, list[str]] = field(default_factory=dict)  # of each person, by primary key
+    problems: list[Problem] = field(default_factory=list)
+    grants: int = 0
+
+
+def fold(text: str) -> str:
+    """What a group's name and a rule have in common whatever the case and width they are written in."""
+    return unicodedata.normalize("NFKC", text).casefold().strip()
+
+
+class Directory:
+    """Groups with what they are in. Made once for a pass, asked for each person."""
+
+    def __init__(self, groups: Iterable[Group], rules: Iterable[Rule]) -> None:
+        self.groups = {group.dn: group for group in groups}
+        self._above: dict[str, list[str]] = defaultdict(list)  # of a DN, the groups that list it
+        self._by_name: dict[str, list[str]] = defaultdict(list)  # of a user name, the posix groups that list it
+        self._by_gid: dict[int, list[str]] = defaultdict(list)
+        for group in self.groups.values():
+            for member in group.members:
+                self._above[member].append(group.dn)
+            for name in group.member_names:
+                self._by_name[fold(name)].append(group.dn)
+            if group.gid_number is not None:
+                self._by_gid[group.gid_number].append(group.dn)
+        self._grants: dict[str, list[Grant]] = defaultdict(list)
+        self.problems: list[Problem] = []
+        for rule in rules:
+            self._apply(rule)
+
+    def _apply(self, rule: Rule) -> None:
+        wanted = fold(rule.group)
+        if "=" in wanted and not rule.is_pattern:
+            matched = [dn for dn in self.groups if fold(dn) == wanted]
+        elif rule.is_pattern:
+            matched = [dn for dn, group in self.groups.items() if fnmatchcase(fold(group.name), wanted)]
+        else:
+            matched = [dn for dn, group in self.groups.items() if fold(group.name) == wanted]
+            if len(matched) > 1:
+                # whoever may make a group somewhere else could give themselves a role
+                where = "; ".join(sorted(matched))
+                self.problems.append(Problem("ambiguous", {"group": rule.group, "where": where}))
+                return
+        if not matched:
+            self.problems.append(Problem("no_group", {"group": rule.group}))
+        for dn in matched:
+            source = f"{SOURCE}{self.groups[dn].name}"[:300]
+            made_for = dn if rule.namespace is None else ""
+            self._grants[dn].append(Grant(rule.namespace or self.groups[dn].name, made_for, rule.role, source))
+
+    def groups_of(self, person: Entry) -> set[str]:
+        """The DNs of all groups somebody is in, directly or through other groups; circles end."""
+        fresh = {*self._above[person.dn], *self._by_name[fold(person.username)]}
+        if person.gid_number is not None:
+            fresh.update(self._by_gid[person.gid_number])
+        found: set[str] = set()
+        while fresh:
+            found |= fresh
+            fresh = {above for dn in fresh for above in self._above[dn]} - found
+        return found
+
+    def grants_of(self, groups: Iterable[str]) -> list[Grant]:
+        return [grant for dn in sorted(groups) for grant in self._grants.get(dn, [])]
+
+
+def gids_of(groups: Iterable[Group], person: Entry) -> list[int]:
+    """Supplementary group ids, without the person's own."""
+    return sorted({group.gid_number for group in groups if group.gid_number is not None} - {person.gid_number})
+
+
+def plan(everybody: Everybody, rules: Iterable[Rule], known: Iterable[Known], projects: Mapping[str, str]) -> Plan:
+    """Compare what the directory gives with what people have. `projects` is the slug of the project made for a group."""
+    directory = Directory(everybody.groups.values(), rules)
+    unusable = [Problem("unusable", {"words": words}) for words in everybody.unusable]
+    found = Plan(problems=[*directory.problems, *unusable])
+    for person in known:
+        entry = everybody.people.get(person.subject)
+        if entry is None or entry.has_ended:
+            found.gone.append(person)
+            found.removed += [(person, slug, source, role) for (slug, source), role in sorted(person.roles.items())]
+            continue
+        groups = directory.groups_of(entry)
+        found.groups[person.pk] = sorted(directory.groups[dn].name for dn in groups)
+        wanted = directory.grants_of(groups)
+        found.grants += len(wanted)
+        _compare(found, person, wanted, projects)
+    return found
+
+
+def _compare(found: Plan, person: Known, wanted: list[Grant], projects: Mapping[str, str]) -> None:
+    best: dict[tuple[str, str], Grant] = {}  # one group gives one role in a namespace: the highest of its rules
+    for grant in wanted:
+        key = (grant.made_for or grant.namespace, grant.source)
+        if key not in best or RANK[grant.role] > RANK[best[key].role]:
+            best[key] = grant
+    kept = set()
+    for grant in best.values():
+        slug = projects.get(grant.made_for, "") if grant.made_for else grant.namespace
+        kept.add((slug, grant.source))
+        had = person.roles.get((slug, grant.source))
+        if had is None:
+            found.added.append((person, grant, slug))
+        elif had != grant.role:
+            found.changed.append((person, slug, grant.source, grant.role))
+    found.removed += [(person, *place, role) for place, role in sorted(person.roles.items()) if place not in kept]
+
+
+def looks_broken(*, people: int, people_before: int, removed: int, had: int) -> Problem | None:
+    """Why a pass must not be applied unasked: a broken directory must not take everybody's rights."""
+    for kind, lost, before in (("people_lost", people_before - people, people_before), ("roles_lost", removed, had)):
+        if lost > FEW and lost > MOST_LOST * before:
+            return Problem(kind, {"lost": lost, "before": before})
+    return None
+
+
+def counted(found: Plan) -> dict[str, int]:
+    """How many of each kind, for the record of the pass."""
+    return {kind: len(getattr(found, kind)) for kind in ("added", "removed", "changed", "gone")}

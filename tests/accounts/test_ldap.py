@@ -1,0 +1,249 @@
+"""Signing in with a real directory: one entry is one account, and each way to be kept out has its own words."""
+
+from __future__ import annotations
+
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test import Client
+
+from accounts import people
+from accounts.models import AuditEvent, GroupMapping, LoginAttempt, Membership, Namespace, User
+from portal.embedded.demo_people import CAST, ENDED, GROUPS, ODD, PEOPLE, entry, hashed
+from portal.embedded.slapd import SUFFIX, Slapd
+from tests.cast import PASSWORD
+from tests.directory import SECRET, as_admin, binds, black_hole, certificate, changed, free_port, known
+
+LOGIN = "/login/"
+pytestmark = pytest.mark.django_db
+
+
+def sign_in(username: str, password: str = SECRET, *, client: Client | None = None) -> Any:
+    return (client or Client()).post(LOGIN, {"username": username, "password": password})
+
+
+def words(answer: Any) -> str:
+    return answer.content.decode()
+
+
+@pytest.fixture
+def rules(directory: Slapd) -> Namespace:
+    vision = people.ensure_project("vision", members={})
+    for group, role in (("vision", "member"), ("cn=vision-leads," + GROUPS, "lead")):
+        GroupMapping.objects.create(group=group, namespace=vision, role=role)
+    GroupMapping.objects.create(group="ml-*", namespace=None, role="member")
+    return vision
+
+
+@pytest.mark.parametrize("uid", [uid for uid, *_rest in (*CAST, *ODD)])
+def test_everybody_signs_in_and_has_a_namespace_of_their_own(directory: Slapd, uid: str) -> None:
+    for _twice in range(2):
+        assert sign_in(uid).status_code == 302
+    person = User.objects.get(source="ldap")
+    assert person.subject.startswith("ldap:") and len(person.subject) == 41
+    assert person.display_name == {name: shown for name, shown, *_rest in (*CAST, *ODD)}[uid]
+    assert person.uid_number and person.gid_number == 10_000 and not person.has_usable_password()
+    own = Namespace.objects.get(owner=person)
+    assert own.kubernetes_name.startswith("u-") and own.kubernetes_name.isascii() and len(own.kubernetes_name) <= 63
+    made = AuditEvent.objects.filter(action="user.create", target=person.username)
+    assert made.count() == 1
+
+
+@pytest.mark.parametrize("typed", ["ALICE", "Alice", " alice ", "ａｌｉｃｅ"])
+def test_another_spelling_is_the_same_account(directory: Slapd, typed: str) -> None:
+    assert sign_in("alice").status_code == 302
+    assert sign_in(typed).status_code == 302
+    assert User.objects.get().username == "alice"
+
+
+@pytest.mark.parametrize("typed", ["al*", "*", "alice)(uid=*", "аlice", "alice\\2a", "a" * 150, "ali\u200bce"])
+def test_what_is_nobodys_name_stays_nobodys(directory: Slapd, typed: str) -> None:
+    assert sign_in(typed).status_code == 401
+    assert not User.objects.exists()
+
+
+@pytest.mark.parametrize("secret", ["", "   ", "\t", "\0", " \0 "])
+def test_an_empty_secret_never_reaches_the_directory(directory: Slapd, secret: str) -> None:
+    before = binds(directory)
+    assert sign_in("alice", secret).status_code == 400
+    assert binds(directory) - before == 1  # the count's own
+
+
+def test_a_wrong_password_an_unknown_name_and_an_ended_account_read_the_same_to_a_stranger(directory: Slapd) -> None:
+    answers = [sign_in(name, "not it") for name in ("alice", "nobody-here", ENDED[0][0])]
+    assert {answer.status_code for answer in answers} == {401}
+    told = {words(answer).split('role="alert"')[1].split("</p>")[0] for answer in answers}
+    assert len(told) == 1 and "User name or password is wrong" in told.pop()
+    assert not User.objects.exists()
+    assert set(AuditEvent.objects.filter(action="session.failed").values_list("target", flat=True)) == {""}
+
+
+def test_who_knows_the_password_of_an_ended_account_is_told_so(directory: Slapd) -> None:
+    answer = sign_in(ENDED[0][0])
+    assert answer.status_code == 403 and "has ended or is disabled" in words(answer)
+    assert not User.objects.exists()
+
+
+def test_an_account_that_ends_is_out_at_once_and_comes_back_when_the_directory_says_so(directory: Slapd) -> None:
+    client = Client()
+    sign_in("alice", client=client)
+    with changed(directory, f"uid=alice,{PEOPLE}", "shadowExpire", "15000", add=True):
+        assert sign_in("alice").status_code == 403
+        assert client.get("/me/tokens/").status_code == 302  # the session she had
+        assert User.objects.get().disabled_by == "directory"
+    assert sign_in("alice").status_code == 302
+    person = User.objects.get()
+    assert person.is_active and person.disabled_by == ""
+
+
+def test_whom_an_admin_disabled_the_directory_does_not_bring_back(directory: Slapd) -> None:
+    sign_in("alice")
+    User.objects.update(is_active=False, disabled_by="admin")
+    assert sign_in("alice").status_code == 403
+    assert not User.objects.get().is_active
+
+
+def test_a_new_entry_with_an_old_name_is_somebody_else(directory: Slapd) -> None:
+    dn = f"uid=temp,{PEOPLE}"
+    for _time in range(2):
+        text = {"uid": b"temp", "cn": b"Temp", "sn": b"Temp", "userPassword": hashed(SECRET).encode()}
+        with as_admin(directory) as admin:
+            admin.add_s(dn, [("objectClass", b"inetOrgPerson"), *text.items()])
+        try:
+            assert sign_in("temp").status_code == 302
+        finally:
+            with as_admin(directory) as admin:
+                admin.delete_s(dn)
+    old, new = User.objects.order_by("pk")
+    assert (old.username, new.username.startswith("temp-x")) == ("temp", True)
+    places = [Namespace.objects.get(owner=person).kubernetes_name for person in (old, new)]
+    assert places[0] == "u-temp" and places[1].startswith("u-temp-x")
+
+
+def test_groups_give_roles_also_through_groups_in_groups(rules: Namespace) -> None:
+    for uid in ("alice", "carol", "erin", "dave"):
+        sign_in(uid)
+    has = set(
+        Membership.objects.exclude(source="personal").values_list("user__username", "namespace__slug", "role", "source")
+    )
+    assert has == {
+        ("alice", "vision", "member", "ldap:vision"),
+        ("carol", "vision", "member", "ldap:vision"),  # her leads are in the group
+        ("carol", "vision", "lead", "ldap:vision-leads"),
+        ("erin", "ml-kernels", "member", "ldap:ml-kernels"),
+        ("erin", "ml-all", "member", "ldap:ml-all"),
+    }
+    alice = User.objects.get(username="alice")
+    assert alice.directory_groups == ["storage", "users", "vision"]
+    assert alice.supplementary_gids == [20_000]
+
+
+def test_who_has_left_the_group_has_no_role_after_the_next_sign_in(rules: Namespace, directory: Slapd) -> None:
+    alice = f"uid=alice,{PEOPLE}"
+    sign_in("alice")
+    Membership.objects.create(user=User.objects.get(), namespace=rules, role="viewer")  # by hand, which stays
+    with changed(directory, f"cn=vision,{GROUPS}", "member", alice, add=False):
+        sign_in("alice")
+        assert [*Membership.objects.filter(namespace=rules).values_list("role", "source")] == [("viewer", "manual")]
+
+
+def test_the_directory_hears_of_three_wrong_passwords_in_ten_minutes_however_they_are_spelt(directory: Slapd) -> None:
+    spelt = ("alice", "ALICE", "Alice", "aLice", "ａlice")
+    before = binds(directory)
+    answers = [sign_in(name, "not it") for name in spelt]
+    assert [answer.status_code for answer in answers] == [401, 401, 401, 429, 429]
+    assert 500 < int(answers[3]["Retry-After"]) <= 600
+    # each try binds as the portal; three of them as alice, too; and the count's own
+    assert binds(directory) - before == 5 + 3 + 1
+    LoginAttempt.objects.all().delete()  # as after the window
+    assert sign_in("alice").status_code == 302
+
+
+def test_a_silent_directory_costs_seconds_and_other_ways_in_stay_open(
+    directory: Slapd, settings: Any, admin: User, vision: Any
+) -> None:
+    inside = Client()
+    sign_in("erin", client=inside)
+    with black_hole() as port:
+        for url, tls in (
+            (f"ldap://127.0.0.1:{port}", "off"),
+            (f"ldap://127.0.0.1:{port}", "start"),
+            (f"ldaps://127.0.0.1:{port}", "ldaps"),
+        ):
+            settings.DIRECTORY = known(url, tls=tls)
+            directory_rests()
+            began = time.monotonic()
+            answer = sign_in("erin")
+            assert time.monotonic() - began < 5
+            assert answer.status_code == 503 and "does not answer" in words(answer)
+        assert inside.get("/me/tokens/").status_code == 200
+        assert sign_in("admin", PASSWORD).status_code == 302
+    assert not LoginAttempt.objects.filter(name_digest__startswith="bind-").exists()
+
+
+def directory_rests() -> None:
+    from accounts import ldap
+
+    ldap._silence = ldap._Silence()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_twenty_sign_ins_against_a_silent_directory_are_all_answered(directory: Slapd, settings: Any) -> None:
+    def one(number: int) -> tuple[int, float]:
+        began = time.monotonic()
+        try:
+            answer = Client().post(
+                LOGIN, {"username": f"person{number:03}", "password": SECRET}, REMOTE_ADDR=f"10.0.0.{number}"
+            )
+            return answer.status_code, time.monotonic() - began
+        finally:
+            connection.close()
+
+    with black_hole() as port, ThreadPoolExecutor(20) as pool:
+        settings.DIRECTORY = known(f"ldap://127.0.0.1:{port}")
+        answers = list(pool.map(one, range(20)))
+    assert {status for status, _seconds in answers} == {503}
+    assert max(seconds for _status, seconds in answers) < 5
+
+
+@pytest.mark.parametrize("case", ["refused", "no-such-host", "wrong reader", "wrong base"])
+def test_a_directory_that_cannot_be_used_is_no_wrong_password(directory: Slapd, settings: Any, case: str) -> None:
+    from accounts.directory import read_search
+
+    settings.DIRECTORY = {
+        "refused": lambda: known(f"ldap://127.0.0.1:{free_port()}"),
+        "no-such-host": lambda: known("ldap://nowhere.invalid"),
+        "wrong reader": lambda: known(directory.url, bind_password="not it"),
+        "wrong base": lambda: known(directory.url, people=read_search("ou=nowhere,dc=example,dc=org", attribute="uid")),
+    }[case]()
+    assert sign_in("alice").status_code == 503
+
+
+@pytest.mark.parametrize("tls", ["start", "ldaps"])
+def test_a_certificate_is_checked(directory: Slapd, settings: Any, tmp_path: Any, tls: str) -> None:
+    assert directory.tls is not None
+    url = directory.url if tls == "start" else directory.tls_url
+    settings.DIRECTORY = known(url, tls=tls, ca_file=str(directory.tls[2]))
+    assert sign_in("alice").status_code == 302
+    stranger = certificate(tmp_path, "127.0.0.1")[2]
+    for ca_file, host in ((str(stranger), "127.0.0.1"), ("", "127.0.0.1"), (str(directory.tls[2]), "localhost")):
+        settings.DIRECTORY = known(url.replace("127.0.0.1", host), tls=tls, ca_file=ca_file)
+        directory_rests()
+        assert sign_in("alice").status_code == 503, (ca_file, host)
+
+
+def test_an_entry_without_an_id_is_said_to_who_signs_in_and_makes_no_account(
+    directory: Slapd, settings: Any, monkeypatch: Any
+) -> None:
+    monkeypatch.setattr("accounts.directory.UUID_ATTRIBUTES", ("nsuniqueid",))
+    answer = sign_in("alice")
+    assert answer.status_code == 403 and "entryUUID" in words(answer)
+    assert not User.objects.exists()
+    assert sign_in("bob", "not it").status_code == 401
+
+
+def test_an_entry_is_written_as_ldif_says() -> None:
+    assert entry(f"cn=é,{SUFFIX}", cn="é").split("\n")[0].startswith("dn:: ")

@@ -1,0 +1,155 @@
+"""A whole pass over a real directory: what it brings in line, what it leaves alone, and when it refuses to believe."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from accounts import people, sync
+from accounts.directory import Entry, Everybody, Group
+from accounts.ldap import read_everybody
+from accounts.models import (
+    AuditEvent,
+    DirectorySync,
+    GroupMapping,
+    Membership,
+    MembershipChange,
+    Namespace,
+    User,
+)
+from portal.embedded.demo_people import EVERYBODY, GROUPS, PEOPLE
+from portal.embedded.slapd import Slapd
+from tests.accounts.test_ldap import rules, sign_in  # noqa: F401 # a fixture
+from tests.directory import changed
+
+pytestmark = pytest.mark.django_db
+
+
+def roles() -> set[tuple[str, str, str]]:
+    rows = Membership.objects.filter(source__startswith="ldap:")
+    return set(rows.values_list("user__username", "namespace__slug", "role"))
+
+
+@pytest.fixture
+def lab(rules: Namespace, directory: Slapd) -> Namespace:  # noqa: F811
+    for uid in ("alice", "bob", "carol", "erin"):
+        assert sign_in(uid).status_code == 302
+    return rules
+
+
+def test_the_whole_directory_is_read_page_by_page_past_its_limit(directory: Slapd) -> None:
+    found = read_everybody()
+    assert (len(found.people), len(found.groups), found.unusable) == (EVERYBODY, 40, [])
+
+
+def test_a_pass_changes_nothing_where_all_is_in_line(lab: Namespace) -> None:
+    before = roles()
+    outcome = sync.run(read_everybody())
+    assert outcome.is_applied and roles() == before and not outcome.problems
+    assert DirectorySync.objects.get().changes == {"added": 0, "removed": 0, "changed": 0, "gone": 0}
+
+
+def test_who_left_a_group_loses_the_role_and_leaves_a_change_for_the_jobs(lab: Namespace, directory: Slapd) -> None:
+    MembershipChange.objects.all().delete()
+    alice = User.objects.get(username="alice")
+    with changed(directory, f"cn=vision,{GROUPS}", "member", f"uid=alice,{PEOPLE}", add=False):
+        dry = sync.run(read_everybody(), is_dry=True)
+        assert len(dry.plan.removed) == 1 and ("alice", "vision", "member") in roles()
+        sync.run(read_everybody())
+    assert ("alice", "vision", "member") not in roles()
+    change = MembershipChange.objects.get()
+    assert (change.user, change.namespace, change.before, change.after) == (alice, lab, "member", "")
+    told = AuditEvent.objects.get(action="membership.delete")
+    assert (told.target, told.namespace, told.before) == (
+        "alice",
+        "vision",
+        {"role": "member", "source": "ldap:vision"},
+    )
+    sync.run(read_everybody())
+    assert ("alice", "vision", "member") in roles()
+
+
+def test_a_role_by_hand_stays_and_a_change_of_rule_changes_the_role(lab: Namespace) -> None:
+    bob = User.objects.get(username="bob")
+    Membership.objects.create(user=bob, namespace=lab, role="viewer", source="manual")
+    GroupMapping.objects.filter(group="vision").update(role="lead")
+    sync.run(read_everybody())
+    assert ("bob", "vision", "lead") in roles()
+    GroupMapping.objects.all().delete()
+    sync.run(read_everybody())
+    assert roles() == set()
+    assert bob.memberships.filter(namespace=lab).get().source == "manual"
+
+
+def test_who_is_gone_cannot_come_in_and_keeps_their_jobs_and_name(lab: Namespace) -> None:
+    everybody = read_everybody()
+    alice = User.objects.get(username="alice")
+    del everybody.people[alice.subject]
+    outcome = sync.run(everybody)
+    assert [one.pk for one in outcome.plan.gone] == [alice.pk]
+    alice.refresh_from_db()
+    assert (alice.is_active, alice.disabled_by) == (False, "directory")
+    assert not alice.memberships.exclude(source="personal").exists()
+    assert Namespace.objects.get(owner=alice).kubernetes_name == "u-alice"
+
+
+def test_numbers_and_names_follow_the_directory(lab: Namespace, directory: Slapd) -> None:
+    dn = f"uid=bob,{PEOPLE}"
+    with (
+        changed(directory, dn, "mail", "bob@example.org", add=True),
+        changed(directory, f"cn=storage,{GROUPS}", "memberUid", "bob", add=True),
+        changed(directory, dn, "mail", "person1@example.org", add=False),
+    ):
+        sync.run(read_everybody())
+    bob = User.objects.get(username="bob")
+    assert (bob.email, bob.supplementary_gids, bob.directory_groups) == (
+        "bob@example.org",
+        [20_000],
+        ["storage", "users", "vision"],
+    )
+
+
+def test_a_directory_that_lost_a_fifth_of_its_people_is_not_believed_but_by_an_admin(
+    lab: Namespace, admin: User
+) -> None:
+    whole = read_everybody()
+    sync.run(whole)
+    before = roles()
+    half = Everybody(dict(list(whole.people.items())[100:]), whole.groups, [])
+    outcome = sync.run(half)
+    assert not outcome.is_applied and roles() == before
+    assert [problem.kind for problem in outcome.problems] == ["people_lost"]
+    row = sync.last_pass()
+    assert row is not None and not row.is_applied
+    assert "100 of 200 people would be gone" in sync.sentence(*row.problems[0])
+    assert sync.run(half, by=admin).is_applied
+    assert User.objects.filter(source="ldap", is_active=False).count() == 4
+
+
+def test_a_thousand_people_more_cost_no_query_more(db: Any) -> None:
+    """5,000 people and 500 groups: the statements of a pass do not follow the number of people."""
+
+    def pass_of(count: int) -> int:
+        User.objects.all().delete()
+        GroupMapping.objects.all().delete()
+        DirectorySync.objects.all().delete()
+        entries = {
+            f"ldap:{n}": Entry(f"ldap:{n}", f"uid=p{n}", f"p{n}", f"P {n}", "", n + 1, 1, False) for n in range(count)
+        }
+        User.objects.bulk_create(User(subject=s, username=e.username, source="ldap") for s, e in entries.items())
+        groups = {}
+        for number in range(count // 10):
+            members = frozenset(f"uid=p{n}" for n in range(number * 10, number * 10 + 10))
+            groups[f"cn=g{number}"] = Group(f"cn=g{number}", f"g{number}", members, frozenset(), number + 100)
+        place = people.ensure_project("everyone", members={})
+        GroupMapping.objects.create(group="g*", namespace=place, role="member")
+        with CaptureQueriesContext(connection) as queries:
+            outcome = sync.run(Everybody(entries, groups, []))
+        assert outcome.is_applied and len(outcome.plan.added) == count
+        assert Membership.objects.filter(namespace=place).count() == count
+        return len(queries)
+
+    assert pass_of(900) <= pass_of(300) + 2
