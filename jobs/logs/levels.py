@@ -54,6 +54,7 @@ _RULES = (
     rf".*?\[\s*(?i:{_WORD})\s*\]",
     rf"(?:.*?\s)?(?:level|lvl|severity)=[\"']?(?i:{_WORD})\b",
     r"(?:.*?[\s:])?[\w.]*Warning: ",
+    r"\[\d+ lines dropped by the rate limit\]$",  # our own word
     r".*?Traceback \(most recent call last\)",
     rf"{_PREFIX}(?:During handling of the above exception, another|The above exception was the direct cause)",
     rf"{_PREFIX}(?:Exception raised from .*\(most recent call first\)|frame #\d+: )",
@@ -130,6 +131,8 @@ def _stated(match: str) -> int:
         return _LETTERS[letter[0]]
     if _GOES_ON.search(match):
         return Level.ERROR | CONTINUES
+    if match.endswith("rate limit]"):
+        return Level.WARNING
     last = _LAST_WORD.search(match)
     word = last[1] if last else ""
     if word.endswith("Warning"):

@@ -73,7 +73,7 @@ def _only(query: QueryDict, *names: str) -> QueryDict:
 def job_logs(request: HttpRequest, job_id: str) -> HttpResponse:
     wanted, problems = chosen_leniently(request.GET)
     same = same_lines(wanted)
-    more: dict[str, Any] = {
+    shown: dict[str, Any] = {
         "tab": "logs",
         "worker": wanted.worker or "",
         "attempt": wanted.attempt,
@@ -89,13 +89,14 @@ def job_logs(request: HttpRequest, job_id: str) -> HttpResponse:
         "same_lines": f"?{urlencode(same)}" if same else "",
         "download": f"?{urlencode({'text': 1, **same})}",
     }
+    made: dict[str, Any] = {name: lambda _job, value=value: value for name, value in shown.items()}
     return job_page(
         request,
         job_id,
         "jobs/logs.html",
         attempts=lambda job: list(range(1, job.attempts.count() + 1)),
         lines=lambda job: _first_lines(job, wanted),
-        **{name: lambda _job, value=value: value for name, value in more.items()},
+        **made,
     )
 
 

@@ -12,8 +12,9 @@ from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Union
 from trainhall.batches import new_id
 from trainhall.documents import Document, read_document, read_files
 from trainhall.errors import TrainhallError
+from trainhall.moments import moment
 from trainhall.settings import url_and_token
-from trainhall.web import Answer, BadAddress, Web
+from trainhall.web import Answer, BadAddress, Web, is_sendable
 
 TIMEOUT = 30.0
 TRIES = 4
@@ -29,6 +30,10 @@ class Client:
 
     def __init__(self, url: Optional[str] = None, token: Optional[str] = None) -> None:
         self.url, self.token = url_and_token(url, token)
+        if not is_sendable(self.token):
+            raise TrainhallError(
+                "bad_token", "What is kept as your token is none: run `trainhall login {}`.".format(self.url)
+            )
         try:
             self._web = Web(self.url, TIMEOUT)
         except BadAddress as error:
@@ -190,13 +195,20 @@ class Job:
         grep: Optional[str] = None,
         ignore_case: bool = False,
         literal: bool = False,
+        level: Optional[str] = None,
+        since: Optional[str] = None,
+        until: Optional[str] = None,
         poll: float = 1.0,
     ) -> Iterator[Dict[str, Any]]:
-        """Every line so far as {attempt, worker, seq, time, text}; with `follow` until the job has ended.
+        """Every line so far as {attempt, worker, seq, time, text, level}; with `follow` until the job has ended.
 
         `grep` leaves those in which an RE2 pattern (plain text where `literal`) is found; the portal searches.
+        `level` is one or several (by comma) of error, warning, info, debug and plain; a plain line has no `level`.
+        `since` and `until` are moments, such as 2026-11-30 12:03, or 10m for ten minutes ago.
         """
-        asked = given({"worker": worker, "attempt": attempt})
+        asked = given(
+            {"worker": worker, "attempt": attempt, "level": level, "from": moment(since), "to": moment(until)}
+        )
         if grep:
             asked.update(given({"q": grep, "case": "i" if ignore_case else None, "literal": 1 if literal else None}))
         after = 0
@@ -303,6 +315,8 @@ def read_answer(answer: Answer, url: str) -> Dict[str, Any]:
     error = data.get("error") if isinstance(data, dict) else None
     if isinstance(error, dict):
         text = str(error.get("message") or "The portal answered {}.".format(answer.status))
+        if answer.status == 401:
+            text += " Make another on {0}/me/tokens/ and run `trainhall login {0}`.".format(url)
         raise TrainhallError(str(error.get("code", "error")), text, error.get("fields"), answer.status)
     if 300 <= answer.status < 400:
         text = "{} sends us on to {}; log in with that address.".format(url, answer.headers.get("Location"))

@@ -2,12 +2,11 @@
 import { plain, render } from "./ansi.js";
 import { gettext, ngettext, said } from "./words.js";
 
-// what is worth a mark in the gutter; the first that fits
-const LEVELS = [
-  ["traceback", /^\s*(?:\[[^\]]*\]:?\s*)?Traceback \(most recent call last\)/],
+// what is worth a mark in the gutter, beside the level that the portal read from the line; the first that fits
+const MARKS = [
+  ["traceback", /Traceback \(most recent call last\)/],
   ["memory", /out of memory|oom-?kill/i],
-  ["error", /\b(?:ERROR|FATAL|CRITICAL)\b|^\s*(?:error|fatal)\b\s*[:!]|\b[A-Z]\w*(?:Error|Exception)\b(?=:|$)|\bError:/],
-  ["warning", /\bWARN(?:ING)?\b|\b\w*[Ww]arning:/],
+  ["dropped", /^\[\d+ lines dropped by the rate limit\]$/],
   ["checkpoint", /\b(?:sav(?:ed|ing)|wrote)\b.{0,40}\bcheckpoint|\bcheckpoint\b.{0,60}\b(?:saved|written)\b/i],
 ];
 const data = new WeakMap(); // element -> the line as it was written
@@ -24,7 +23,8 @@ export function lineElement(line, job) {
   element.dataset.worker = line.worker;
   element.dataset.attempt = line.attempt;
   if (line.overwritten) element.dataset.overwritten = "1";
-  const level = levelOf(line.text);
+  if (line.level) element.dataset.said = line.level;
+  const level = levelOf(line);
   if (level) element.dataset.level = level;
   const link = document.createElement("a");
   link.className = "n";
@@ -52,17 +52,18 @@ function part(tag, name, words) {
   return element;
 }
 
-export function levelOf(text) {
+export function levelOf({ text, level = "", continues = false }) {
   const words = plain(text.length > 2000 ? text.slice(0, 2000) : text);
-  return LEVELS.find(([, pattern]) => pattern.test(words))?.[0] ?? "";
+  const mark = continues ? "" : (MARKS.find(([, pattern]) => pattern.test(words))?.[0] ?? "");
+  return mark || (!continues && ["error", "warning"].includes(level) ? level : "");
 }
 
 export function written(element) {
   // a line that the server put on the page, as the data it was made of
-  const { seq, worker, attempt, time, overwritten } = element.dataset;
+  const { seq, worker, attempt, time, overwritten, said: level, continues } = element.dataset;
   return {
     seq: Number(seq), worker, attempt: Number(attempt), time: Number(time),
-    overwritten: Boolean(overwritten), text: element.querySelector(".x").textContent,
+    overwritten: Boolean(overwritten), level, continues: Boolean(continues), text: element.querySelector(".x").textContent,
   };
 }
 
@@ -70,8 +71,12 @@ export function rawOf(element) {
   return data.get(element)?.text ?? "";
 }
 
+export function timeOf(element) {
+  return data.get(element)?.time ?? 0;
+}
+
 export function momentOf(element) {
-  const time = data.get(element)?.time;
+  const time = timeOf(element);
   return time ? new Date(time * 1000).toLocaleString([], { hour12: false, timeZoneName: "short" }) : "";
 }
 

@@ -1,4 +1,4 @@
-// What stands out among the lines that are loaded: tracebacks, errors, warnings, attempts. A list to jump from, and one word when one arrives.
+// What stands out among the lines that are loaded: tracebacks, errors, warnings, checkpoints, attempts, lines that were dropped. A list to jump from, and one word when one arrives.
 import { levelOf, whole } from "./lines.js";
 import { plain } from "./ansi.js";
 import { gettext, said } from "./words.js";
@@ -68,7 +68,7 @@ export class LogJumps {
       {
         traceback: gettext("{number} traceback: {text}"), memory: gettext("{number} out of memory: {text}"),
         error: gettext("{number} error: {text}"), warning: gettext("{number} warning: {text}"),
-        checkpoint: gettext("{number} checkpoint: {text}"),
+        checkpoint: gettext("{number} checkpoint: {text}"), dropped: gettext("{number} {text}"),
       }[line.dataset.level],
       values,
     );
@@ -91,7 +91,7 @@ export class LogJumps {
   hear(lines) {
     // said once: a screen reader is not to be read every line of a crash
     if (this.told) return;
-    const bad = lines.find((line) => BAD.includes(levelOf(line.text)));
+    const bad = lines.find((line) => BAD.includes(levelOf(line)));
     if (!bad) return;
     this.told = true;
     this.status.textContent = said(gettext("Error at line {number}: {text}"), { number: whole(bad.seq), text: plain(bad.text).slice(0, 120) });

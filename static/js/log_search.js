@@ -78,7 +78,7 @@ export class LogSearch {
 
   async run({ go = false } = {}) {
     clearTimeout(this.timer);
-    const wasOnly = this.view.only;
+    const wasOnly = this.view.narrowed;
     this.state.q = this.field.value;
     this.generation += 1;
     this.forget();
@@ -94,6 +94,15 @@ export class LogSearch {
     if (!only && !wasOnly) return;
     await this.view.narrow(only || null, only ? 0 : this.near());
     if (go) await this.step(true);
+  }
+
+  async filtered() {
+    // other lines are chosen: what was counted and shown is of the ones before
+    const near = this.near();
+    this.generation += 1;
+    this.forget();
+    if (this.query) this.counted();
+    await this.view.narrow((this.state.only && this.query) || null, near);
   }
 
   near() {

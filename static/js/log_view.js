@@ -12,7 +12,8 @@ const AGAIN = 700; // ms between two questions for new matches
 export class LogView extends LogWindow {
   constructor(box, { filters = {}, ...rest }) {
     super(box, rest);
-    this.filters = filters;
+    this.filters = filters; // in the words of the portal's REST
+    this.only = this.sparse;
     this.loading = -1; // the generation that is being added to
     box.addEventListener("scroll", () => this.scrolled(), { passive: true });
     this.scrollDown();
@@ -23,18 +24,30 @@ export class LogView extends LogWindow {
     const { worker } = this.filters;
     const topic = worker ? `logs/${this.id}/${worker}` : `logs/${this.id}`;
     follow(topic, this.last || null, (type, data) => this.take(type, data), () => this.poll());
-    if (!this.small) this.fill();
+    if (this.only && !this.lines.length) this.reload();
+    else if (!this.small) this.fill();
+  }
+
+  get sparse() {
+    // long stretches may have nothing of what is chosen: the portal says how far it looked, as for a search
+    const { level, from, to } = this.filters;
+    return level || from || to ? {} : null;
   }
 
   mine(line) {
-    const { worker, attempt } = this.filters;
-    return (!worker || line.worker === worker) && (!attempt || line.attempt === Number(attempt));
+    const { worker, attempt, level, from, to } = this.filters;
+    return (
+      (!worker || line.worker === worker) && (!attempt || line.attempt === Number(attempt)) &&
+      (!level || level.split(",").includes(line.level ?? "plain")) &&
+      (!from || line.time * 1000 >= Date.parse(from)) && (!to || line.time * 1000 < Date.parse(to))
+    );
   }
 
   // --- lines that arrive ---
 
   take(type, data) {
     if (!data || !data.lines || !data.lines.length) return;
+    this.tell("heard");
     const lines = data.lines.filter((line) => this.mine(line));
     if (type === "snapshot" && this.last && !this.only && lines.length) {
       const backwards = lines.at(-1).seq < this.last; // another database than before
@@ -196,8 +209,9 @@ export class LogView extends LogWindow {
   // --- reading ---
 
   async narrow(only, near) {
-    // only the lines that match, or all of them again; `near` is the line that stays in sight
-    this.only = only;
+    // only the lines that match, or all that are chosen again; `near` is the line that stays in sight
+    this.narrowed = Boolean(only);
+    this.only = only ?? this.sparse;
     this.unseen = 0;
     this.generation += 1;
     if (near && !this.following) {

@@ -5,7 +5,8 @@ export class LogWindow {
   constructor(box, { id, keep, small = false }) {
     Object.assign(this, { box, id, keep, small });
     this.lines = box.getElementsByClassName("line");
-    this.only = null; // a search whose matches are all that is shown
+    this.only = null; // a search whose matches are all that is shown; empty where only a part of the lines is chosen
+    this.narrowed = false; // to the matches of a search
     this.decorate = () => {}; // puts marks on an element that is new on the page
     this.following = true;
     this.detached = false;

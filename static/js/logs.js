@@ -1,4 +1,5 @@
 // The log of a job's page and the last lines on its overview: what the tools above the lines do, and the address that says how they stand.
+import { LogFilters } from "./log_filters.js";
 import { LogJumps } from "./log_jumps.js";
 import { LogLinks } from "./log_links.js";
 import { LogSearch } from "./log_search.js";
@@ -27,16 +28,19 @@ class LogPage {
     this.loaded = this.page.querySelector("[data-log-loaded]");
     this.earlier = this.page.querySelector("[data-log-earlier]");
     this.total = this.page.querySelector("[data-log-total]");
+    this.none = this.page.querySelector("[data-log-none]");
     const status = this.page.querySelector("[data-log-status]");
     const asked = new URLSearchParams(location.search);
-    const filters = Object.fromEntries(["worker", "attempt"].filter((name) => box.dataset[name]).map((name) => [name, box.dataset[name]]));
+    const chosen = { ...box.dataset, ...this.form.querySelector("[data-log-filters]").dataset };
+    const filters = Object.fromEntries(["worker", "attempt", "level", "from", "to"].filter((name) => chosen[name]).map((name) => [name, chosen[name]]));
     this.state = {
       q: asked.get("q") ?? "", exact: asked.get("case") === "1", literal: asked.get("literal") === "1", only: asked.get("only") === "1",
     };
     const { form } = this;
     const view = (this.view = new LogView(box, { id: job, keep: KEEP, filters }));
     this.links = new LogLinks(view, { form, status });
-    this.search = new LogSearch(view, { form, state: this.state, changed: () => this.address() });
+    this.search = new LogSearch(view, { form, state: this.state, changed: () => this.changed() });
+    this.filters = new LogFilters(view, { form, page: this.page, search: this.search, changed: () => this.changed() });
     new LogJumps(view, { form, status });
     startHistory(view);
     view.decorate = (element) => {
@@ -95,6 +99,7 @@ class LogPage {
     const words = said(ngettext("↓ {count} new line", "↓ {count} new lines", view.unseen), { count: whole(view.unseen) });
     this.pill.textContent = view.unseen ? words : gettext("↓ To the newest line");
     this.form.querySelector("[data-log-follow]").checked = view.following;
+    this.none.hidden = !view.only || view.lines.length > 0 || !view.noneBefore;
     this.earlier.hidden = view.atStart || !view.first || view.box.scrollTop > 40;
     const range = { first: whole(view.first), last: whole(view.last) };
     this.loaded.textContent = view.first && !view.only ? said(gettext("Lines {first} to {last} are loaded, the others as you scroll."), range) : "";
@@ -113,12 +118,17 @@ class LogPage {
   url({ hash = location.hash } = {}) {
     const { state, form } = this;
     const wanted = {
-      worker: form.elements.worker.value, attempt: form.elements.attempt.value, q: state.q, case: state.exact ? "1" : "",
+      worker: form.elements.worker.value, attempt: form.elements.attempt.value, ...this.filters.chosen, q: state.q, case: state.exact ? "1" : "",
       literal: state.literal ? "1" : "", only: state.only ? "1" : "", wrap: form.elements.wrap.checked ? "1" : "",
       ts: form.elements.ts.checked ? "" : "0",
     };
     const query = new URLSearchParams(Object.entries(wanted).filter(([, value]) => value)).toString();
     return `${location.pathname}${query ? `?${query}` : ""}${hash}`;
+  }
+
+  changed() {
+    this.address();
+    this.filters?.recount({ anew: true });
   }
 
   address() {

@@ -495,3 +495,113 @@ def test_c3_states_that_cannot_be_had_are_told(visit: Any, long_job: str) -> Non
     page.unroute_all()
     updates.click()
     expect(page.locator(".line-history .update").first).to_be_visible()
+
+
+SAYS = r"""python3 - <<'END'
+import logging, sys, time
+logging.basicConfig(level="DEBUG", format="%(asctime)s %(levelname)s %(name)s: %(message)s", stream=sys.stdout)
+log = logging.getLogger("train")
+for step in range(30):
+    log.debug("batch %d read", step)
+    log.info("step %d", step)
+    print(f"epoch 0 step {step} loss=0.{step}")
+    if step % 10 == 3:
+        log.warning("grad norm %d.5 is clipped", step)
+try:
+    {}["label"]
+except KeyError:
+    log.exception("sample skipped")
+sys.stdout.flush()
+time.sleep(600)
+END"""
+
+
+def test_c7_levels_and_times_with_counts_a_search_and_live_lines(visit: Any, portal: Any) -> None:
+    job = portal.submit(SAYS)
+    portal.wait_for(job, "running")
+    one = open_log(visit, job, viewport={"width": 1280, "height": 900}, timezone_id="Asia/Tokyo")
+    page = one.page
+    page.wait_for_function(f"() => {LINES}.length >= 96")
+    counts = page.locator("[data-log-count]")
+    expect(counts).to_have_text(["4", "3", "30", "30", "30"], timeout=20_000)
+    page.get_by_label(re.compile("errors")).check()
+    page.wait_for_function(f"() => {LINES}.length === 4")
+    assert "level=error" in page.url
+    assert texts(page)[1] == "Traceback (most recent call last):"
+    expect(page.locator(".line[data-level]")).to_have_count(3)  # the message, the traceback, its exception
+    one.picture("logs-level-error")
+    store(portal, job, "store([('plain live', False), ('RuntimeError: live', False), ('WARNING: live', False)])")
+    page.wait_for_function(f"() => {LINES}.length === 5")
+    assert texts(page)[-1] == "RuntimeError: live"
+    expect(counts).to_have_text(["5", "4", "30", "30", "31"], timeout=20_000)
+    page.get_by_label(re.compile("warnings")).check()
+    page.wait_for_function(f"() => {LINES}.length === 9")
+    assert re.search(r"level=error(,|%2C)warning", page.url)
+    # a search within them, and its hits of each level
+    page.fill("[data-log-q]", "live|clipped")
+    found(page, "5 hits")
+    expect(counts).to_have_text(["1", "4", "0", "0", "1"], timeout=20_000)
+    page.get_by_text("only hits").click()
+    page.wait_for_function(f"() => {LINES}.length === 5")
+    page.get_by_text("only hits").click()
+    page.wait_for_function(f"() => {LINES}.length === 9")
+    page.reload()
+    page.wait_for_function(f"() => {LINES}.length === 9")
+    expect(page.get_by_label(re.compile("errors"))).to_be_checked()
+    with page.expect_download() as started:
+        page.get_by_role("link", name=".log", exact=True).click()
+    assert started.value.suggested_filename == f"{job}-error-warning.log"
+    assert started.value.path().read_text().count("\n") == 9
+    page.get_by_role("button", name="All lines").click()
+    page.wait_for_function(f"() => {LINES}.length >= 99")
+    assert "level=" not in page.url
+    portal.rest(f"jobs/{job}/cancel/", {})
+
+
+def test_c7_a_stretch_of_time_in_the_readers_time_zone(visit: Any, portal: Any) -> None:
+    job = portal.submit("echo first")
+    portal.wait_for(job, "succeeded")
+    store(
+        portal, job, "store(((f'line {n}', False) for n in range(60000)))"
+    )  # 100 a second since 2025-10-09 08:53:20 UTC
+    one = open_log(visit, job, viewport={"width": 1280, "height": 900}, timezone_id="Asia/Tokyo")
+    page = one.page
+    expect(page.locator("[data-log-zone]")).to_have_text("Asia/Tokyo")
+    page.get_by_text("Time", exact=True).click()
+    page.locator("[data-log-time=from]").fill("2025-10-09T17:55:00")
+    page.locator("[data-log-time=to]").fill("2025-10-09T17:55:10")
+    page.wait_for_function(f"() => {LINES}.length > 900 && {LINES}.length <= 1000")
+    assert "from=2025-10-09T08%3A55%3A00.000Z" in page.url
+    expect(page.locator(".line .t").first).to_have_text("17:55:00")
+    expect(page.locator(".line .t").last).to_have_text("17:55:09")
+    expect(page.locator("[data-log-count=plain]")).to_have_text("1,000")
+    # by a click on a time
+    third = page.locator(".line .t").nth(300)
+    third.scroll_into_view_if_needed()
+    third.click()
+    menu = page.locator("[data-log-when]")
+    expect(menu).to_be_visible()
+    one.picture("logs-when")
+    page.keyboard.press("Escape")
+    expect(menu).to_be_hidden()
+    third.click()
+    text = page.locator(".line .x").nth(300).inner_text()
+    menu.get_by_role("button", name="Only from here on").click()
+    page.wait_for_function(f"() => {LINES}[0].querySelector('.x').textContent === '{text}'")
+    colleague = open_log(visit, job, page.url.split("/logs/")[1], name="bob", timezone_id="Europe/Berlin").page
+    expect(colleague.locator(".line .x").first).to_have_text(text)
+    expect(colleague.locator("[data-log-time=to]")).to_have_value("2025-10-09T10:55:10")
+    page.goto(f"/jobs/{job}/logs/?level=error&from=2025-10-09T08:55:00Z")
+    expect(page.get_by_text("No line is of what is chosen above.").filter(visible=True)).to_be_visible()
+    page.goto(f"/jobs/{job}/logs/?from=soon")
+    expect(page.get_by_role("alert")).to_contain_text("from: must be a moment")
+    assert len(texts(page)) > 100
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_c7_the_filters_fit_a_phone(visit: Any, long_job: str, scheme: str) -> None:
+    one = open_log(visit, long_job, "?level=error,warning", viewport={"width": 360, "height": 740}, color_scheme=scheme)
+    page = one.page
+    expect(page.locator("[data-log-count=error]")).not_to_have_text("", timeout=20_000)
+    assert page.evaluate("document.documentElement.scrollWidth") <= 360
+    one.picture(f"logs-levels-phone-{scheme}")

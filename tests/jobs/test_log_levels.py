@@ -47,6 +47,7 @@ def levels(*texts: str) -> list[str]:
         ("error", "torch.OutOfMemoryError: CUDA out of memory."),
         ("error", "KeyboardInterrupt"),
         ("error", "Segmentation fault (core dumped)"),
+        ("warning", "[300 lines dropped by the rate limit]"),
         # what only speaks of one
         ("plain", "epoch 3 ERROR rate 0.5"),
         ("plain", "error rate is 0.3, no warnings found"),

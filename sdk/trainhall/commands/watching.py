@@ -40,6 +40,9 @@ def add_commands(verbs: Any, common: argparse.ArgumentParser) -> None:
     )
     verb.add_argument("-i", "--ignore-case", action="store_true", help="with --grep: capitals do not matter")
     verb.add_argument("-F", "--fixed-strings", action="store_true", help="with --grep: plain text, no pattern")
+    verb.add_argument("--level", metavar="LEVEL", help="one or several, by commas: error, warning, info, debug, plain")
+    verb.add_argument("--since", metavar="TIME", help="written since: 10m (ago), 12:03, 2026-11-30 12:03")
+    verb.add_argument("--until", metavar="TIME", help="written before")
     verb.set_defaults(run=logs)
 
 
@@ -130,6 +133,9 @@ def logs(chosen: argparse.Namespace) -> int:
         grep=chosen.grep,
         ignore_case=chosen.ignore_case,
         literal=chosen.fixed_strings,
+        level=chosen.level,
+        since=chosen.since,
+        until=chosen.until,
     )
     try:
         for line in _by_attempt(lines):
