@@ -102,6 +102,7 @@ export class Marks {
     const isLeft = left > xaxis._length / 2;
     words.className = isLeft ? "left" : "right";
     words.style.maxWidth = `${Math.min(MOST_WIDE, (isLeft ? xaxis._offset + left : xaxis._length - left) - FLAG)}px`;
+    flag.setAttribute("aria-label", words.textContent);
     flag.append(words);
     return flag;
   }

@@ -249,10 +249,11 @@ def test_pins_stand_on_the_overview_and_a_lead_shares_them(metrics: Any, visit: 
     page.goto(f"/jobs/{rich}/")
     expect(card(page, "signed")).to_be_visible()
     expect(page.locator("[data-chart]")).to_have_count(1)
+    lead.locator(".chart-tools summary", has_text="View").click()
     with lead.expect_response(lambda answer: "/layout/share/" in answer.url):  # as it was, for the other stories
-        choose(lead, "signed", "pin")
-        lead.locator(".chart-tools summary", has_text="View").click()
-        lead.click("[data-share-layout]")
+        lead.click("[data-unshare-layout]")
+    page.goto(f"/jobs/{rich}/")
+    expect(card(page, "train/loss")).to_be_visible()
 
 
 def test_points_as_a_table_and_lines_that_can_be_hidden(metrics: Any, rich: str) -> None:
