@@ -134,7 +134,7 @@ def _launch(attempt: Attempt) -> None:
         _launch_later(attempt, error)
     except ClusterForbids as error:
         # nothing exists; the wish of the owner stays, and a person with the right may release it
-        _give_up(attempt, Reason.HELD, f"The cluster forbids it: {error}", hold=True)
+        _give_up(attempt, Reason.FORBIDDEN, f"The cluster forbids it: {error}", hold=True)
     except (ClusterRefuses, ObjectDiffers, ObjectGone) as error:
         _give_up(attempt, Reason.REFUSED_BY_CLUSTER, f"The cluster refuses it: {error}", hold=False)
 

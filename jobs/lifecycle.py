@@ -188,6 +188,16 @@ def hold(job: Job, *, actor: User) -> bool:
     return True
 
 
+def hold_for_lead(job: Job, *, text: str) -> bool:
+    """A waiting job whose owner has lost the right to run it: it waits for the decision of a lead of its namespace."""
+    with transaction.atomic():
+        if job.status != JobStatus.QUEUED or not write(job, held_by=job.owner):
+            transaction.set_rollback(True)
+            return False
+        explain(job, Reason.OWNER_LEFT, text)
+    return True
+
+
 def release(job: Job, *, actor: User) -> bool:
     with transaction.atomic():
         if not write(job, held_by=None):

@@ -36,6 +36,7 @@ class Waiting:
     time_limit: int
     code_ready: bool = True
     held_by: str = ""
+    held_for: tuple[Reason, str] | None = None  # why, where it is not by a wish
     not_before: datetime | None = None
     failed_before: str = ""  # how its last attempt failed and when it is tried again, while it waits for that
 
@@ -185,6 +186,8 @@ class _Planner:
 
     def not_ready(self, job: Waiting) -> tuple[Reason, str] | None:
         if job.held_by:
+            if job.held_for:
+                return job.held_for
             return Reason.HELD, f"Held by {job.held_by}: release it to let it start."
         if not job.code_ready:
             return Reason.FETCHING_CODE, "Its code is being fetched; that is tried for up to 10 minutes."

@@ -97,6 +97,7 @@ _SHORT: dict[str, str] = {
     Reason.NODE_LOST: "node lost",
     Reason.START_TIMEOUT: "did not start in time",
     Reason.HELD: "held",
+    Reason.FORBIDDEN: "forbidden by the cluster",
     Reason.STOPPED: "held",  # its pods were stopped; only a hold is followed by another attempt
     Reason.KILLED_BY_SIGNAL: "killed by a signal",
     Reason.OUTCOME_UNKNOWN: "outcome unknown",

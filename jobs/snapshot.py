@@ -9,7 +9,7 @@ from jobs.capacity import Node, Request
 from jobs.keeping import ends_by, time_limit
 from jobs.models import Attempt, Cluster, Job, PriorityClass
 from jobs.queue import Holding, NamespaceLimit, Snapshot, Waiting
-from jobs.states import JobStatus, Reason
+from jobs.states import HELD_FOR_CAUSE, JobStatus, Reason
 
 
 def take_snapshot() -> Iterator[tuple[str, Snapshot, dict[str, Job]]]:
@@ -80,6 +80,7 @@ def waiting_of(job: Job) -> Waiting:
         time_limit=job.spec["time_limit"],
         code_ready=job.code_ready_at is not None,
         held_by=job.held_by.username if job.held_by else "",
+        held_for=(Reason(job.reason_code), job.reason) if job.reason_code in HELD_FOR_CAUSE else None,
         not_before=job.not_before,
         failed_before=job.reason if job.reason_code == Reason.RETRIED else "",
     )

@@ -67,6 +67,8 @@ class Reason(StrEnum):
     WAITING_FOR_CLUSTER = "WaitingForCluster"  # no word from the cluster lately, so nothing is started there
     NEVER_FITS = "NeverFits"
     HELD = "Held"
+    FORBIDDEN = "Forbidden"  # held: the cluster does not let its owner start it
+    OWNER_LEFT = "OwnerLeft"  # held: its owner has lost the right to run it, and a lead decides
     # on its way
     ADMITTED = "Admitted"
     SETTING_UP = "SettingUp"
@@ -89,6 +91,9 @@ class Reason(StrEnum):
     OUTCOME_UNKNOWN = "OutcomeUnknown"
     RETRIED = "Retried"
 
+
+# Held, and not by a wish: the sentence says more than "held by", and stays until somebody releases it.
+HELD_FOR_CAUSE = frozenset({Reason.FORBIDDEN, Reason.OWNER_LEFT})
 
 # Ends that are the platform's doing: a new attempt, not charged to the user's retries.
 NOT_CHARGED = frozenset({Reason.PREEMPTED, Reason.DISRUPTION, Reason.NODE_LOST, Reason.START_TIMEOUT, Reason.HELD})

@@ -10,7 +10,7 @@ from celery.exceptions import SoftTimeLimitExceeded
 from django.db.models import Q
 from django.utils import timezone
 
-from jobs import cleaning, code, dispatch, limits
+from jobs import cleaning, code, departures, dispatch, limits
 from jobs.logs import sealing
 from jobs.models import Attempt, Job
 from jobs.states import FINAL, JobStatus
@@ -77,3 +77,8 @@ def clean_up() -> None:
     """Objects that an ended attempt left, then files past their keeping."""
     cleaning.remove_left_objects()
     cleaning.remove_old_files()
+
+
+@shared_task(soft_time_limit=60)
+def hold_jobs_of_who_left() -> None:
+    departures.hold_jobs_of_who_left()

@@ -59,6 +59,8 @@ _IN_ORDER = (Kind.LAUNCHING, Kind.SETTING_UP, Kind.RUNNING, Kind.STOPPING)  # an
 _WAITS: dict[str, Kind] = {
     Reason.FETCHING_CODE: Kind.FETCHING,
     Reason.HELD: Kind.HELD,
+    Reason.FORBIDDEN: Kind.HELD,
+    Reason.OWNER_LEFT: Kind.HELD,
     Reason.RETRIED: Kind.BACKING_OFF,
 }
 

@@ -40,6 +40,9 @@ app.conf.update(
         "dispatch what waits": {"task": "jobs.tasks.dispatch_waiting", "schedule": 5.0},
         "repair what a crash left": {"task": "jobs.tasks.reconcile_attempts", "schedule": 5.0},
         "warn of time limits": {"task": "jobs.tasks.warn_of_limits", "schedule": 5.0},
+        # a right that is gone in the directory ends here within 5 minutes (F23), also when one pass in between fails
+        "bring rights in line with the directory": {"task": "accounts.tasks.sync_directory", "schedule": 120.0},
+        "hold jobs of who left": {"task": "jobs.tasks.hold_jobs_of_who_left", "schedule": 10.0},
         "fetch code from git": {"task": "jobs.tasks.fetch_waiting_code", "schedule": 15.0},
         "remove what jobs left behind": {"task": "jobs.tasks.clean_up", "schedule": 600.0},
         "seal logs": {"task": "jobs.tasks.seal_logs", "schedule": 30.0},

@@ -1,0 +1,29 @@
+"""Celery's door to the directory: everybody's rights are brought in line every few minutes."""
+
+from __future__ import annotations
+
+import logging
+
+from celery import shared_task
+from django.conf import settings
+
+from accounts import sync
+
+logger = logging.getLogger(__name__)
+
+
+@shared_task(soft_time_limit=110)
+def sync_directory() -> None:
+    """Read the whole directory and write what has changed; a directory that is away changes nothing."""
+    if settings.DIRECTORY is None:
+        return
+    from accounts.ldap import DirectoryAway, read_everybody  # noqa: PLC0415 # an extra: there where the setting is
+
+    try:
+        outcome = sync.run(read_everybody())
+    except DirectoryAway as error:
+        logger.warning("The directory cannot be asked: %s", error)
+        sync.record_failure(str(error))
+        return
+    for problem in outcome.problems:
+        logger.warning("Directory: %s", sync.sentence(problem.kind, problem.values))

@@ -1,0 +1,70 @@
+"""Who loses a right while jobs wait: they are held with a sentence, once, and a lead decides."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from accounts.models import MembershipChange, User
+from jobs import departures, dispatch, submission
+from jobs.exceptions import NotAllowed
+from jobs.models import JobEvent
+from jobs.states import Reason
+from tests.factories import make_job
+
+pytestmark = pytest.mark.django_db
+
+
+def leave(user: User, namespace: Any, after: str = "") -> None:
+    user.memberships.filter(namespace=namespace).delete()
+    MembershipChange.objects.create(user=user, namespace=namespace, before="member", after=after)
+
+
+def test_waiting_jobs_of_who_left_are_held_and_those_of_others_and_elsewhere_are_not(
+    alice: User, bob: User, vision: Any
+) -> None:
+    hers, his = make_job(alice, vision), make_job(bob, vision)
+    own = make_job(alice, alice.personal_namespace)
+    leave(alice, vision)
+    assert departures.hold_jobs_of_who_left() == 1
+    hers.refresh_from_db()
+    assert (hers.held_by, hers.reason_code) == (alice, Reason.OWNER_LEFT)
+    assert hers.reason == "alice may not run jobs in vision any more: a lead releases or stops it."
+    for job in (his, own):
+        job.refresh_from_db()
+        assert job.held_by is None
+    assert not MembershipChange.objects.filter(handled_at=None).exists()
+
+
+def test_the_sentence_stays_at_every_look_of_the_dispatcher(alice: User, vision: Any) -> None:
+    job = make_job(alice, vision)
+    leave(alice, vision)
+    departures.hold_jobs_of_who_left()
+    dispatch.admit_waiting()
+    job.refresh_from_db()
+    assert job.reason_code == Reason.OWNER_LEFT and "a lead releases" in job.reason
+    assert JobEvent.objects.filter(job=job, reason_code=Reason.OWNER_LEFT).count() == 1
+
+
+def test_a_viewer_may_not_run_jobs_either_and_a_new_lead_may(alice: User, bob: User, vision: Any) -> None:
+    make_job(alice, vision)
+    make_job(bob, vision)
+    leave(alice, vision, after="viewer")
+    leave(bob, vision, after="lead")
+    assert departures.hold_jobs_of_who_left() == 1
+
+
+def test_the_lead_decides_and_the_decision_stands(alice: User, carol: User, vision: Any) -> None:
+    job = make_job(alice, vision)
+    alice.is_active = False
+    alice.save()
+    assert departures.hold_jobs_of_who_left() == 1
+    job.refresh_from_db()
+    assert "The account of alice is disabled" in job.reason
+    with pytest.raises(NotAllowed):
+        submission.release(job, user=alice)
+    submission.release(job, user=carol)
+    assert departures.hold_jobs_of_who_left() == 0
+    job.refresh_from_db()
+    assert job.held_by is None
