@@ -19,8 +19,8 @@ import orjson
 from django.db import connection, transaction
 
 from jobs import live
+from metrics.batches import Batch
 from metrics.packed import pack
-from metrics.points import Batch
 from metrics.sources import SDK, lesser_than
 from metrics.spelling import as_json
 

@@ -25,9 +25,9 @@ from psycopg_pool import AsyncConnectionPool, PoolTimeout
 from jobs.credentials import verify_attempt_token
 from metrics import points
 from metrics.announcer import Announcer
+from metrics.batches import MAX_BYTES, Batch, IngestRefused, too_large
 from metrics.doors.precedence import Precedence
 from metrics.ingest import Outcome, Rows, is_one_statement, known_keys, storing
-from metrics.points import Batch, IngestRefused
 from metrics.sources import SDK
 
 Scope: TypeAlias = MutableMapping[str, Any]
@@ -194,8 +194,8 @@ class IngestDoor:
                 piece = inflater.feed(piece) if inflater else piece
                 size += len(piece)
                 self._held += len(piece)
-                if size > points.MAX_BYTES:
-                    raise points.too_large(f"A batch has at most {points.MAX_BYTES // 2**20} MiB.")
+                if size > MAX_BYTES:
+                    raise too_large(f"A batch has at most {MAX_BYTES // 2**20} MiB.")
                 if self._held > HELD_BYTES:
                     raise IngestRefused(429, "busy", "Too many large batches at one time; send it again.")
                 pieces.append(piece)
@@ -259,8 +259,8 @@ def _attempt_of_token(authorization: bytes, job_id: str) -> int:
 
 def _inflater(headers: dict[bytes, bytes]) -> points.Inflater | None:
     length = headers.get(b"content-length", b"0")
-    if length.isdigit() and int(length[:20]) > points.MAX_BYTES:
-        raise points.too_large(f"A batch has at most {points.MAX_BYTES // 2**20} MiB.")
+    if length.isdigit() and int(length[:20]) > MAX_BYTES:
+        raise too_large(f"A batch has at most {MAX_BYTES // 2**20} MiB.")
     match headers.get(b"content-encoding", b"identity").strip().lower():
         case b"identity" | b"":
             return None

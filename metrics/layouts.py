@@ -19,8 +19,8 @@ from accounts.models import Namespace, User
 from jobs.chart_fields import BESTS, FARTHEST, LONGEST_LABEL, SIZES
 from jobs.models import Job
 from jobs.spec import Charts
+from metrics.batches import why_not_a_name
 from metrics.models import ChartLayout
-from metrics.points import why_not_a_name
 
 MOST_PINS = 6
 MOST = 1000  # names in each of the others

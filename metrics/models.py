@@ -12,8 +12,7 @@ from django.utils.translation import gettext_lazy as _
 
 from accounts.models import Namespace
 from jobs.models import Job
-
-NAME_LENGTH = 200  # characters of a key or a group
+from metrics.batches import NAME_LENGTH
 
 
 class PointBatch(models.Model):

@@ -19,10 +19,10 @@ from rest_framework.views import APIView
 
 from jobs.models import Job
 from metrics import export, store
+from metrics.batches import why_not_a_name
 from metrics.chunks import Run
 from metrics.documents import series_document, summary
 from metrics.downsample import MAX_BUCKETS
-from metrics.points import why_not_a_name
 from metrics.smoothing import EMA, MODES, MOST, Smoothing
 
 MAX_KEYS = 100  # of one request

@@ -13,9 +13,9 @@ from enum import Enum
 import numpy as np
 
 from metrics import store
+from metrics.batches import NAME_LENGTH
 from metrics.models import MetricKey
 from metrics.packed import Series
-from metrics.points import NAME_LENGTH
 from metrics.sources import STDOUT, is_above, suffixed
 
 AGREED_AFTER = 3  # steps with equal values

@@ -22,13 +22,13 @@ from jobs.logs.lines import MAX_LIMIT, read_lines
 from jobs.logs.stretches import NO_END
 from jobs.models import Attempt, JobFeed, Worker
 from metrics import ingest
+from metrics.batches import Batch, why_not_a_name
 from metrics.doors.memory import Gathered, Memory, Point
 from metrics.doors.precedence import Precedence
 from metrics.doors.rules import Rule, rules_of
 from metrics.doors.stdout import read_line
 from metrics.models import MetricKey
 from metrics.packed import Series
-from metrics.points import Batch, why_not_a_name
 from metrics.sources import STDOUT
 
 MOST_KEYS = 200  # names that text may give a job

@@ -15,8 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from metrics import points
+from metrics.batches import IngestRefused
 from metrics.packed import pack, unpack
-from metrics.points import IngestRefused
 from tests.metrics.makers import read, wire
 
 NOW = 1_767_225_600.0
