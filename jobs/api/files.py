@@ -5,6 +5,7 @@ from __future__ import annotations
 from django.conf import settings
 from django.http import Http404, HttpResponseBase
 from django.urls import reverse
+from django.utils.translation import gettext as _
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.request import Request
@@ -14,7 +15,7 @@ from rest_framework.views import APIView
 from jobs.api.jobs import ANY_OBJECT
 from jobs.documents import iso
 from jobs.downloads import archive_response, file_response, zip_response
-from jobs.exceptions import ClusterUnavailable
+from jobs.exceptions import ClusterUnavailable, WrongState
 from jobs.keeping import kept_until
 from jobs.run_files import KINDS, list_files, open_file
 from jobs.scope import visible_job
@@ -54,7 +55,7 @@ class JobFilesZipView(APIView):
     @extend_schema(
         operation_id="jobs_files_zip",
         parameters=[OpenApiParameter("kind", str, enum=list(KINDS.values()), description="Only these; else all.")],
-        responses={(200, "application/zip"): OpenApiTypes.BINARY, 404: ANY_OBJECT, 413: ANY_OBJECT},
+        responses={(200, "application/zip"): OpenApiTypes.BINARY, 404: ANY_OBJECT, 409: ANY_OBJECT, 413: ANY_OBJECT},
     )
     def get(self, request: Request, job_id: str) -> HttpResponseBase:
         """All it left as one zip, made while it is sent. Of a job that is over its exact size comes first."""
@@ -65,7 +66,7 @@ class JobFilesZipView(APIView):
         kind = request.query_params.get("kind")
         files = [file for file in listing.files if kind in (None, "", file.kind)]
         if not files:
-            raise Http404
+            raise WrongState(_("There is no such file."))
         if listing.is_cut:
             raise TooManyFiles
         return zip_response(job, files)

@@ -7,7 +7,7 @@ import os
 import sys
 from typing import List, Optional
 
-from trainhall.commands import account, acting, reporting, submitting, watching
+from trainhall.commands import account, acting, files, reporting, submitting, watching
 from trainhall.errors import TrainhallError
 
 OK, JOB_FAILED, USAGE, REFUSED, INTERRUPTED = 0, 1, 2, 3, 130
@@ -27,8 +27,21 @@ def main(arguments: Optional[List[str]] = None) -> int:
         return INTERRUPTED
     except BrokenPipeError:
         # `trainhall logs … | head` had enough; Python must not complain about it at exit either
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _close_output()
         return OK
+    except OSError as error:
+        # a disk that is full, a file that is not ours: the words of the system, without a traceback
+        print("trainhall: {}".format(_words(error)), file=sys.stderr)
+        _close_output()
+        return REFUSED
+
+
+def _words(error: OSError) -> str:
+    return ": ".join(str(part) for part in (error.filename, error.strerror or error) if part)
+
+
+def _close_output() -> None:
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _run(words: List[str]) -> int:
@@ -55,7 +68,7 @@ def make_parser() -> argparse.ArgumentParser:
     common = argparse.ArgumentParser(add_help=False)
     common.add_argument("--json", action="store_true", help="print what the portal answered, as JSON")
     verbs = parser.add_subparsers(title="commands", metavar="")
-    for part in (account, submitting, watching, acting, reporting):
+    for part in (account, submitting, watching, acting, files, reporting):
         part.add_commands(verbs, common)
     return parser
 

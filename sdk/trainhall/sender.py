@@ -226,6 +226,7 @@ class Sender:
 
             self._spool = Spool(spool_folder())
         if not self._spool.put(batch):
+            self.say_once("full", "points are lost: {}.".format(self._spool.problem))
             self.lost += batch.points
             self.settled += batch.points
 
@@ -272,11 +273,14 @@ class Sender:
         return True
 
     def _post(self, batch: Batch) -> Any:
-        from trainhall.web import Web
+        from trainhall.web import Web, is_sendable
 
         if self._web is None:
             self._web = Web(self.place.url, TIMEOUT)
-        headers = {"Authorization": "Bearer " + self.place.read_token(), "Content-Type": "application/json"}
+        token = self.place.read_token()
+        if not is_sendable(token):
+            raise ValueError("{} holds no token".format(self.place.token_file))
+        headers = {"Authorization": "Bearer " + token, "Content-Type": "application/json"}
         if batch.is_gzip:
             headers["Content-Encoding"] = "gzip"
         timeout = TIMEOUT

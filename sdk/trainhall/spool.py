@@ -18,6 +18,7 @@ class Spool:
         self._waiting: List[Tuple[str, int, int]] = []  # path, bytes, points
         self._bytes = 0
         self._written = 0
+        self.problem = ""  # why the last batch was not kept
 
     def __len__(self) -> int:
         return len(self._waiting)
@@ -29,6 +30,7 @@ class Spool:
     def put(self, batch: Batch) -> bool:
         """Keep a batch. False if there is no room for it, here or on the disk."""
         if self._bytes + len(batch.body) > MOST_BYTES:
+            self.problem = "{} MiB wait in {} already".format(MOST_BYTES // 2**20, self.folder)
             return False
         path = os.path.join(self.folder, "{:08d}.batch".format(self._written))
         try:
@@ -36,7 +38,8 @@ class Spool:
             with open(path + ".new", "wb") as file:
                 file.write(batch.body)
             os.replace(path + ".new", path)
-        except OSError:
+        except OSError as error:
+            self.problem = "{}: {}".format(self.folder, error.strerror or error)
             return False
         self._written += 1
         self._bytes += len(batch.body)

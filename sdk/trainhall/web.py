@@ -7,6 +7,7 @@ import socket
 import urllib.parse
 from typing import Any, Dict, NamedTuple, Optional
 
+LONGEST_TOKEN = 4096
 LONGEST_ANSWER = 64 * 2**20
 
 
@@ -20,18 +21,28 @@ class BadAddress(ValueError):
     """The address of the portal cannot be one."""
 
 
+def is_sendable(token: str) -> bool:
+    """Whether it can stand in a header; else http.client would raise, and show it."""
+    return bool(token) and len(token) <= LONGEST_TOKEN and token.isascii() and token.isprintable()
+
+
+def connect(base: str, timeout: float) -> http.client.HTTPConnection:
+    """A connection to the host of an address, not opened yet."""
+    parts = urllib.parse.urlsplit(base)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise BadAddress("{!r} is not an address such as https://portal.example.org.".format(base))
+    kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
+    return kind(parts.hostname, parts.port, timeout=timeout)
+
+
 class Web:
     """Requests below one base address. An OSError or http.client.HTTPException means that no answer came."""
 
     def __init__(self, base: str, timeout: float) -> None:
-        parts = urllib.parse.urlsplit(base)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise BadAddress("{!r} is not an address such as https://portal.example.org.".format(base))
+        self._connection = connect(base, timeout)
         self.base = base.rstrip("/")
         self.timeout = timeout
-        self._prefix = parts.path.rstrip("/")
-        kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
-        self._connection = kind(parts.hostname, parts.port, timeout=timeout)
+        self._prefix = urllib.parse.urlsplit(base).path.rstrip("/")
 
     def request(
         self,

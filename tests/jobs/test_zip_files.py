@@ -191,14 +191,14 @@ async def test_of_a_running_job_no_size_is_promised(alice: Any, vision: Any) -> 
 
 
 @pytest.mark.django_db
-def test_strangers_and_jobs_without_files_get_nothing(
+def test_strangers_get_404_and_of_no_files_there_is_no_zip(
     client: Client, alice: Any, dave: Any, vision: Any, job: Job
 ) -> None:
     client.force_login(dave)
     assert client.get(f"/api/v1/jobs/{job.pk}/files.zip").status_code == 404
     client.force_login(alice)
-    assert client.get(f"/api/v1/jobs/{make_job(alice, vision).pk}/files.zip").status_code == 404
-    assert client.get(f"/api/v1/jobs/{job.pk}/files.zip?kind=events").status_code == 404
+    assert client.get(f"/api/v1/jobs/{make_job(alice, vision).pk}/files.zip").status_code == 409
+    assert client.get(f"/api/v1/jobs/{job.pk}/files.zip?kind=events").status_code == 409
 
 
 @pytest.mark.django_db
