@@ -72,7 +72,8 @@ class TestLogin:
 
     def test_a_wrong_token_is_not_kept(self, trainhall: Run, portal: Portal, tmp_path: Path) -> None:
         done = trainhall("login", portal.url, "--token-stdin", stdin="th_wrong\n")
-        assert (done.returncode, done.stderr) == (3, "trainhall: This token is not known.\n")
+        hint = f"Make another on {portal.url}/me/tokens/ and run `trainhall login {portal.url}`."
+        assert (done.returncode, done.stderr) == (3, f"trainhall: This token is not known. {hint}\n")
         assert not (tmp_path / ".config").exists()
 
     def test_without_it_one_is_told_how(self, trainhall: Run) -> None:
