@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 
 from metrics.packed import Floats, Series
+from metrics.rows import Gap, SeriesId
 from metrics.spelling import as_json
-from metrics.store import Gap, SeriesId, SeriesPoints
+from metrics.store import SeriesPoints
 
 
 def numbers(column: Floats) -> list[float | str]:

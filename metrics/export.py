@@ -17,14 +17,14 @@ from typing import Any, Protocol
 import orjson
 from asgiref.sync import sync_to_async
 
-from metrics import store
+from metrics import pages, store
 from metrics.chunks import FULL, Run
 from metrics.documents import gap_document, numbers
-from metrics.store import Gap, SeriesId
+from metrics.rows import Gap, SeriesId
 
 COLUMNS = ("key", "rank", "attempt", "step", "time", "value")
 ROWS_AT_ONCE = 4096  # lines of one piece of text
-POINTS = store.PAGE * FULL  # of a page
+POINTS = pages.PAGE * FULL  # of a page
 
 
 class Writer(Protocol):
@@ -186,16 +186,16 @@ async def body(
         for one in await sync_to_async(store.list_series)(job_id)
         if takes(one)
     ]
-    after = store.BEFORE_ALL
+    after = pages.BEFORE_ALL
     while left:
-        page = await sync_to_async(store.page)(job_id, _of_a_page(left), after=after)
+        page = await sync_to_async(pages.page)(job_id, _of_a_page(left), after=after)
         for name, run, gaps in page.runs:
             for gap in gaps:
                 yield writer.gap(name, gap)
             if len(chosen := part(run)):
                 for piece in await sync_to_async(_rows)(writer, name, chosen):
                     yield piece
-        after = page.upto if page.goes_on else store.BEFORE_ALL
+        after = page.upto if page.goes_on else pages.BEFORE_ALL
         left = left[len(page.runs) - page.goes_on :]
     yield await sync_to_async(writer.foot)()
 

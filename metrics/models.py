@@ -1,6 +1,6 @@
 """The rows of a point's life: batches as they came, chunks once sealed, histograms, and the names of metrics.
 
-Nobody but `ingest` writes batches and nobody but `store` reads them. Layout and reasons: DESIGN 11.13.
+Nobody but `ingest` writes batches and nobody but `rows` and who stands on it reads them. Layout and reasons: DESIGN 11.13.
 """
 
 from __future__ import annotations

@@ -14,10 +14,11 @@ from dataclasses import dataclass, field
 import numpy as np
 from django.db.models import F
 
-from metrics import chunks, store
+from metrics import chunks
 from metrics.chunks import EMPTY, Run
 from metrics.models import Chunk, PointBatch
 from metrics.packed import unpack
+from metrics.rows import column, one_moment
 
 logger = logging.getLogger(__name__)
 
@@ -44,14 +45,14 @@ class _Found:
 def sketches(wanted: Mapping[str, str]) -> dict[str, Sketch]:
     """For each job the series of its key on rank 0; where attempts overlap, the newest wins. Jobs without points are left out."""
     found: dict[str, _Found] = defaultdict(_Found)
-    with store.one_moment():
+    with one_moment():
         _read_tails(wanted, found)  # unsealed rows first, as everywhere: a seal in between loses nothing
         rows = Chunk.objects.filter(job_id__in=list(wanted), key__in=set(wanted.values()), rank=0)
         for row in rows.order_by("job_id", "attempt", "first_step").values(*MEASURES):
             if wanted[row["job_id"]] == row["key"]:
                 found[row["job_id"]].sealed.append(row)
         short = [row for one in found.values() if len(one.sealed) <= WHOLE for row in one.sealed]
-        bodies = store.column("body", [row["id"] for row in short])
+        bodies = column("body", [row["id"] for row in short])
     drawn = {job_id: _draw(wanted[job_id], one, bodies) for job_id, one in found.items()}
     return {job_id: sketch for job_id, sketch in drawn.items() if sketch is not None}
 

@@ -15,6 +15,7 @@ from jobs.outlook import cluster_document
 from jobs.states import JobStatus
 from metrics import store
 from metrics.documents import arrived, summary
+from metrics.rows import one_moment
 
 LOG_LINES = 500  # of a snapshot, and no more than PAGE_BYTES of them
 LOG_CHANGES = 5000  # lines of one change; further behind than this a reader gets a snapshot
@@ -27,7 +28,7 @@ def job(job_id: str) -> tuple[int, dict[str, Any]]:
 
 
 def points(job_id: str) -> tuple[int, dict[str, Any]]:
-    with store.one_moment():
+    with one_moment():
         feed = JobFeed.objects.get(pk=job_id)
         series = store.list_series(job_id)
     return feed.points_seq, {"series": [summary(one) for one in series], "progress": progress_of(feed)}

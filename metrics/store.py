@@ -1,75 +1,27 @@
-"""The only reader of points (`sealing` moves them, `ingest` adds them). DESIGN 11.13 says how they lie on disk.
-
-Readers take unsealed rows first and chunks second: a seal that commits in between moves points from where they have looked
-to where they still look. A row whose number is not above what its series' chunks hold has been sealed meanwhile and is left
-out, so an older row never covers a newer chunk.
+"""Series as they are listed, drawn and followed: the reader of points for pages and REST (`sealing` moves them, `ingest` adds
+them, `rows` knows how they lie).
 """
 
 from __future__ import annotations
 
-import logging
-from collections import defaultdict
-from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, fields
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-import psycopg
-from django.db import connection, transaction
-from django.utils.translation import gettext as _
-from psycopg.sql import SQL, Identifier
 
 from jobs.models import JobFeed
 from metrics import chunks, coarse
 from metrics.chunks import Run
 from metrics.coarse import Coarse
 from metrics.downsample import Buckets, bucketed
-from metrics.models import Chunk, MetricKey, PointBatch
+from metrics.models import MetricKey, PointBatch
 from metrics.packed import Floats, Ints, Series, unpack
+from metrics.rows import Gap, SeriesId, Tail, column, one_moment, points_of, read_measures, read_tails, sealed_up_to
 from metrics.smoothing import Smoothed, Smoothing, smooth
 from metrics.sources import SDK
 
-CHUNK_MEASURES = (
-    "id attempt rank key group first_step last_step first_time last_time count bad min max last seq open".split()
-)
-
-logger = logging.getLogger(__name__)
 COARSE_COLUMNS = [one.name for one in fields(Coarse)]
-
-
-class SeriesId(NamedTuple):
-    key: str
-    rank: int
-    attempt: int
-
-
-@dataclass(slots=True)
-class Tail:
-    """Unsealed points of one series, in the order of their arrival."""
-
-    group: str = ""
-    pieces: list[tuple[int, Run]] = field(default_factory=list)
-
-    def above(self, seq: int) -> Run:
-        return chunks.last_wins([run for number, run in self.pieces if number > seq])
-
-
-@dataclass(frozen=True, slots=True)
-class Gap:
-    """Points that were sealed and cannot be read any more."""
-
-    first_step: int
-    last_step: int
-    count: int
-
-    @property
-    def text(self) -> str:
-        return _("Steps %(first)d to %(last)d, %(count)d points, are damaged in the database.") % {
-            "first": self.first_step,
-            "last": self.last_step,
-            "count": self.count,
-        }
 
 
 @dataclass(slots=True)
@@ -87,91 +39,11 @@ class SeriesPoints:
     gaps: list[Gap] = field(default_factory=list)  # of what was read
 
 
-@contextmanager
-def one_moment() -> Iterator[None]:
-    """All reads inside see the same moment. Inside somebody's transaction it is their isolation that counts."""
-    if connection.in_atomic_block:
-        yield
-        return
-    with transaction.atomic():
-        with connection.cursor() as cursor:
-            cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
-        yield
-
-
-# ---- reading -------------------------------------------------------------------------------------------------------
-
-
-def _tails(
-    job_id: str, *, keys: Collection[str] | None, attempts: Collection[int] | None, ranks: Collection[int] | None
-) -> dict[SeriesId, Tail]:
-    rows = PointBatch.objects.filter(job_id=job_id, body__isnull=False)
-    if attempts is not None:
-        rows = rows.filter(attempt__in=attempts)
-    if ranks is not None:
-        rows = rows.filter(rank__in=ranks)
-    found: dict[SeriesId, Tail] = defaultdict(Tail)
-    for attempt, rank, seq, body in rows.order_by("seq").values_list("attempt", "rank", "seq", "body"):
-        assert body is not None  # the query leaves sealed rows out
-        for one in unpack(body):
-            if keys is None or one.key in keys:
-                tail = found[SeriesId(one.key, rank, attempt)]
-                tail.group = one.group
-                tail.pieces.append((seq, Run(one.step, one.time, one.value)))
-    return found
-
-
-def _chunks(
-    job_id: str, *, keys: Collection[str] | None, attempts: Collection[int] | None, ranks: Collection[int] | None
-) -> dict[SeriesId, list[dict[str, Any]]]:
-    """The measures of chunks, without their points, in order of step."""
-    rows = Chunk.objects.filter(job_id=job_id)
-    if keys is not None:
-        rows = rows.filter(key__in=keys)
-    if attempts is not None:
-        rows = rows.filter(attempt__in=attempts)
-    if ranks is not None:
-        rows = rows.filter(rank__in=ranks)
-    found: dict[SeriesId, list[dict[str, Any]]] = defaultdict(list)
-    for row in rows.order_by("key", "attempt", "rank", "first_step").values(*CHUNK_MEASURES):
-        found[SeriesId(row["key"], row["rank"], row["attempt"])].append(row)
-    return found
-
-
-def _points_of(rows: Sequence[dict[str, Any]], gaps: list[Gap]) -> list[Run]:
-    """The points of chunks; what cannot be read is added to the gaps instead."""
-    bodies = column("body", [row["id"] for row in rows])
-    found = []
-    for row in rows:
-        try:
-            found.append(chunks.decompress(bodies[row["id"]] or b"", row["count"]))
-        except chunks.Damaged as error:
-            gaps.append(Gap(row["first_step"], row["last_step"], row["count"]))
-            logger.error("Chunk %d, %s: %s", row["id"], gaps[-1].text, error)
-    return found
-
-
-def column(name: str, ids: Sequence[int]) -> dict[int, bytes | None]:
-    """The body or the coarse rows of chunks, by their ids."""
-    if not ids:
-        return {}
-    with connection.cursor() as cursor:
-        # as bytes over the wire, not as twice as many hexadecimal digits: a long series is many megabytes
-        binary = psycopg.Cursor(cursor.connection)
-        query = SQL("SELECT id, {} FROM metrics_chunk WHERE id = ANY(%s)").format(Identifier(name))
-        binary.execute(query, [list(ids)], binary=True)
-        return dict(binary.fetchall())
-
-
-def _sealed_up_to(rows: Sequence[dict[str, Any]]) -> int:
-    return max((row["seq"] for row in rows), default=0)
-
-
 def list_series(job_id: str) -> list[dict[str, Any]]:
     """Every series with its source, count, range, extremes and last point: the sealed by measures, the rest by its points."""
     with one_moment():
-        tails = _tails(job_id, keys=None, attempts=None, ranks=None)
-        sealed = _chunks(job_id, keys=None, attempts=None, ranks=None)
+        tails = read_tails(job_id, keys=None, attempts=None, ranks=None)
+        sealed = read_measures(job_id, keys=None, attempts=None, ranks=None)
         sources = dict(MetricKey.objects.filter(job_id=job_id).values_list("key", "source"))
         return [
             _summary(one, tails.get(one, Tail()), sealed.get(one, [])) | {"source": sources.get(one.key, SDK)}
@@ -180,13 +52,13 @@ def list_series(job_id: str) -> list[dict[str, Any]]:
 
 
 def _summary(series: SeriesId, tail: Tail, rows: list[dict[str, Any]]) -> dict[str, Any]:
-    new = tail.above(_sealed_up_to(rows))
+    new = tail.above(sealed_up_to(rows))
     parts = rows
     if len(new):
         # chunks that new points may lie in are counted together with them, point by point
         mixed = [row for row in rows if row["last_step"] >= new.step[0]]
         lost: list[Gap] = []
-        run = chunks.last_wins([*_points_of(mixed, lost), new])
+        run = chunks.last_wins([*points_of(mixed, lost), new])
         parts = [row for row in rows if row["last_step"] < new.step[0] or _is_lost(row, lost)]
         parts = [*parts, chunks.measures(run) | {"group": tail.group}]
     newest = parts[-1]
@@ -232,8 +104,8 @@ def read_series(
     for by number or `all_attempts` is set.
     """
     with one_moment():
-        tails = _tails(job_id, keys=keys, attempts=attempts, ranks=ranks)
-        sealed = _chunks(job_id, keys=keys, attempts=attempts, ranks=ranks)
+        tails = read_tails(job_id, keys=keys, attempts=attempts, ranks=ranks)
+        sealed = read_measures(job_id, keys=keys, attempts=attempts, ranks=ranks)
         ends = {} if all_attempts or attempts is not None else _ends(tails, sealed)
         return [
             _read_one(
@@ -277,7 +149,7 @@ def _read_one(
     before: int | None,
     smoothing: Smoothing | None,
 ) -> SeriesPoints:
-    new = tail.above(_sealed_up_to(rows))
+    new = tail.above(sealed_up_to(rows))
     total = sum(row["count"] for row in rows) + len(new) - _replaced(new, rows)
     weight = smoothing.of(total) if smoothing else 0.0
     first, last = ("first_step", "last_step") if x == "step" else ("first_time", "last_time")
@@ -294,12 +166,12 @@ def _read_one(
             ids = {row["id"] for row in whole}
             parts = [row for row in needed if row["id"] not in ids]
             gaps: list[Gap] = []
-            beside = _cut(chunks.last_wins([*_points_of(parts, gaps), new]), x=x, start=start, end=end, before=before)
+            beside = _cut(chunks.last_wins([*points_of(parts, gaps), new]), x=x, start=start, end=end, before=before)
             if (found := _in_buckets([*rows_of, coarse.of_points(beside)], x=x, buckets=buckets)) is not None:
                 group = tail.group or rows[-1]["group"]
                 return SeriesPoints(series, group, total, None, found[0], *coarse.extremes(found[1]), None, gaps)
     gaps = []
-    run = chunks.last_wins([*_points_of(needed, gaps), new])
+    run = chunks.last_wins([*points_of(needed, gaps), new])
     if before is not None:
         run = run.where(run.step < before)
     axis = run.step if x == "step" else run.time
@@ -401,53 +273,8 @@ def _replaced(new: Run, rows: Sequence[dict[str, Any]]) -> int:
     mixed = [row for row in rows if row["last_step"] >= new.step[0]] if len(new) else []
     if not mixed:
         return 0
-    sealed = chunks.last_wins(_points_of(mixed, []))
+    sealed = chunks.last_wins(points_of(mixed, []))
     return len(sealed) + len(new) - len(chunks.last_wins([sealed, new]))
-
-
-PAGE = 16  # chunks
-BEFORE_ALL = -1  # a step is not negative
-
-
-@dataclass(slots=True)
-class Page:
-    """Points of some series, whole series by whole series; the last one may go on."""
-
-    runs: list[tuple[SeriesId, Run, list[Gap]]] = field(default_factory=list)
-    goes_on: bool = False
-    upto: int = BEFORE_ALL  # the step up to which the last one has been read, if it goes on
-
-
-def page(job_id: str, wanted: Sequence[SeriesId], *, after: int) -> Page:
-    """The next points of these series, each in order: the first one above the step `after`, the others from their start.
-
-    Each page is a moment of its own, so that a download of any length holds neither memory nor a transaction; and unsealed
-    bodies, which hold points of all series, are read once for all of a page.
-    """
-    keys, ranks, attempts = (set(column) for column in zip(*wanted, strict=True))
-    found = Page()
-    room = PAGE * chunks.FULL
-    with one_moment():
-        tails = _tails(job_id, keys=keys, attempts=attempts, ranks=ranks)
-        sealed = _chunks(job_id, keys=keys, attempts=attempts, ranks=ranks)
-        for one in wanted:
-            rows = sealed.get(one, [])
-            new = tails.get(one, Tail()).above(_sealed_up_to(rows))
-            ahead = [row for row in rows if row["last_step"] > after]
-            now = ahead[: max(1, room // chunks.FULL)]
-            found.upto = max((row["last_step"] for row in now), default=BEFORE_ALL)
-            found.goes_on = any(row["last_step"] > found.upto for row in ahead)
-            if found.goes_on:
-                now = [row for row in ahead if row["first_step"] <= found.upto]  # beside a damaged one others may lie
-            gaps: list[Gap] = []
-            run = chunks.last_wins([*_points_of(now, gaps), new])
-            run = run.where((run.step > after) & (run.step <= found.upto) if found.goes_on else run.step > after)
-            found.runs.append((one, run, gaps))
-            room -= len(run)
-            if room <= 0 or found.goes_on:
-                break
-            after = BEFORE_ALL
-    return found
 
 
 # ---- following -----------------------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from asgiref.sync import async_to_sync
 
-from metrics import export, sealing, sketch, store
+from metrics import export, pages, sealing, sketch, store
 from metrics.chunks import FULL
 from metrics.models import Chunk
 from tests.metrics.makers import report
@@ -90,7 +90,7 @@ def test_a_parquet_file_says_it_in_its_metadata(damaged: Any) -> None:
 
 
 def test_a_file_of_nothing_but_gaps_ends(job: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(store, "PAGE", 1)
+    monkeypatch.setattr(pages, "PAGE", 1)
     seal(job, {"loss": [(step, 0.5) for step in range(3 * FULL)]})
     for first in range(0, 3 * FULL, FULL):
         damage(job, first_step=first)
@@ -109,7 +109,7 @@ def test_new_points_are_sealed_beside_what_is_damaged(damaged: Any, monkeypatch:
         step: float(step) for step in range(FULL, 2 * FULL)
     }
     assert [gap.first_step for gap in one.gaps] == [0, 2 * FULL]
-    monkeypatch.setattr(store, "PAGE", 1)
+    monkeypatch.setattr(pages, "PAGE", 1)
     lines = [json.loads(line) for line in written(damaged, "json-lines").splitlines()]
     points = {line["step"]: line["value"] for line in lines if line.get("key") == "loss" and "step" in line}
     assert points == new | {step: float(step) for step in range(FULL, 2 * FULL)}

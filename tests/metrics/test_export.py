@@ -19,8 +19,8 @@ from django.db import connection, connections
 from django.test import AsyncClient, Client
 from django.test.utils import CaptureQueriesContext
 
-from metrics import export, sealing, store
-from metrics.store import SeriesId
+from metrics import export, pages, sealing, store
+from metrics.rows import SeriesId
 from tests.metrics.makers import make_job, report
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -127,11 +127,11 @@ def test_pages_lose_and_repeat_nothing_while_points_arrive_and_are_sealed(alice:
         report(job, {"a": [(int(step), float(step)) for step in part]})
         sealing.seal(job.pk, 1, leave=timedelta(0))
     seen: list[int] = []
-    after, goes_on = store.BEFORE_ALL, True
+    after, goes_on = pages.BEFORE_ALL, True
     while goes_on:
-        page = store.page(job.pk, [SeriesId("a", 0, 1)], after=after)
+        page = pages.page(job.pk, [SeriesId("a", 0, 1)], after=after)
         [(_name, run, _gaps)] = page.runs
-        assert len(run) <= store.PAGE * 4096 + 2
+        assert len(run) <= pages.PAGE * 4096 + 2
         seen += run.step.tolist()
         after, goes_on = page.upto, page.goes_on
         # a late point before and one behind what was read, and a seal that moves everything
@@ -158,7 +158,7 @@ def test_unsealed_bodies_are_read_once_for_all_series_of_a_page(alice: Any, visi
 
 async def test_series_longer_than_a_page_between_short_ones(alice: Any, vision: Any) -> None:
     job = await sync_to_async(make_job)(alice, vision)
-    for part in np.array_split(np.arange(store.PAGE * 4096 + 10_000), 2):
+    for part in np.array_split(np.arange(pages.PAGE * 4096 + 10_000), 2):
         await sync_to_async(report)(job, {"long": [(int(step), float(step)) for step in part]})
         await sync_to_async(sealing.seal)(job.pk, 1, leave=timedelta(0))
     await sync_to_async(report)(job, {name: [(1, 0.5), (2, 0.25)] for name in ("early", "late", "some")})

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from jobs.credentials import attempt_token
 from metrics import store
 from metrics.models import PointBatch
+from metrics.rows import SeriesId
 from tests.metrics.makers import wire
 from tests.metrics.server import Server, post, web_process
 from tests.metrics.test_points import envelopes
@@ -106,7 +107,7 @@ class Witness:
     def __init__(self, server: Server) -> None:
         self.server = server
         self.seconds: list[float] = []
-        self.sent: dict[store.SeriesId, dict[int, str]] = {}
+        self.sent: dict[SeriesId, dict[int, str]] = {}
         self.unjudged: set[str] = set()  # keys of which one batch had two series: a refusal does not tell which
         self.rss_before = 0
 
@@ -133,7 +134,7 @@ class Witness:
             kept = {int(step): stored_as(value) for index, (step, value) in points if (name, index) not in refused}
             stored += sum((name, index) not in refused for index in range(min(len(one["step"]), len(one["value"]))))
             if kept:
-                self.sent.setdefault(store.SeriesId(one["key"], int(batch.get("rank") or 0), 1), {}).update(kept)
+                self.sent.setdefault(SeriesId(one["key"], int(batch.get("rank") or 0), 1), {}).update(kept)
         if not self.unjudged.intersection(filter(None, names)):
             assert answer["accepted"] == stored, (body, answer)
 
