@@ -80,7 +80,8 @@ function show(page, job) {
     // data-when="running starting": shown only in these states
     element.hidden = !element.dataset.when.split(" ").includes(job.status);
   }
-  if (moved) toast(said(NEWS[job.status], { name: job.name }));
+  if (moved) toast(said(NEWS[job.status], { name: job.name }), { href: `/jobs/${job.id}/` });
+  document.dispatchEvent(new CustomEvent("job", { detail: job }));
   if (moved || changed) refreshHead(page);
 }
 
@@ -105,6 +106,7 @@ async function refreshHead(page) {
     if (part.contains(document.activeElement)) part.addEventListener("focusout", () => refreshHead(page), { once: true });
     else part.replaceWith(document.importNode(other, true));
   }
+  document.dispatchEvent(new CustomEvent("refreshed"));
 }
 
 function title(job) {

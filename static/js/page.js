@@ -3,7 +3,9 @@
 import { startClocks } from "./time.js";
 import { startConfirm } from "./confirm.js";
 import { startCopy } from "./copy.js";
+import { list, startEnds } from "./ends.js";
 import { startKeys } from "./keys.js";
+import { startBell } from "./notices.js";
 import { startVanishing } from "./toast.js";
 import { startTheme } from "./toggle.js";
 
@@ -13,6 +15,8 @@ startConfirm();
 startCopy();
 startKeys();
 startVanishing();
+startBell(list);
+startEnds();
 
 // on a phone rows of links scroll: the one that is shown now is brought into sight
 for (const current of document.querySelectorAll(".tabs [aria-current], .rail [aria-current]")) {
