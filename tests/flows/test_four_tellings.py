@@ -5,7 +5,9 @@ A whole portal runs the jobs on its local cluster. Those beside the SDK's import
 
 from __future__ import annotations
 
+import os
 import shutil
+import signal
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -141,6 +143,73 @@ with SummaryWriter() as writer:
     portal.wait_for(job, "succeeded", seconds=60)
     [only] = portal.rest(f"jobs/{job}/series/?key=only")["series"]
     assert (only["step"], only["value"]) == ([3], [0.5])
+
+
+def agent_of(job: str) -> int | None:
+    """The process of the agent beside a job's program, if one lives."""
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            words, env = (folder / "cmdline").read_bytes(), (folder / "environ").read_bytes()
+        except OSError:
+            continue
+        if b"trainhall.agent\0" in words and f"TRAINHALL_JOB_ID={job}\0".encode() in env:
+            return int(folder.name)
+    return None
+
+
+def test_an_agent_that_is_killed_loses_and_doubles_nothing(portal: Portal) -> None:
+    script = """
+import os, sys, time
+from tensorboardX import SummaryWriter
+
+step = 0
+with SummaryWriter(flush_secs=0.2) as writer, open("metrics.csv", "w", buffering=1) as table:
+    table.write("step,in_table\\n")
+    while not os.path.exists(os.environ["TRAINHALL_OUTPUT_DIR"] + "/enough") or step < 200:
+        writer.add_scalar("in_events", step / 7, step)
+        table.write(f"{step},{step / 7}\\n")
+        step += 1
+        time.sleep(0.02)
+print("rows", step)
+"""
+    job = portal.rest(
+        "jobs/",
+        {
+            "namespace": "vision",
+            "runtime": "numpy",
+            "command": "python write.py",
+            "code": {"files": {"write.py": script}},
+            "time_limit": "5m",
+        },
+    )["id"]
+
+    def last_step(key: str) -> int:
+        found = [one for one in portal.rest(f"jobs/{job}/series/")["series"] if one["key"] == key]
+        return int(found[0]["last"]["step"]) if found else -1
+
+    killed: set[int] = set()
+    for _death in range(3):
+        reached = {key: last_step(key) for key in ("in_events", "in_table")}
+        until(
+            lambda before=reached: all(last_step(key) > step + 100 for key, step in before.items()),
+            seconds=90,
+            what="points of both files arrive",
+        )
+        pid = agent_of(job)
+        assert pid is not None and pid not in killed
+        os.kill(pid, signal.SIGKILL)
+        killed.add(pid)
+        until(lambda: agent_of(job) not in (None, *killed), seconds=30, what="an agent takes over")
+    [out] = portal.data.glob(f"**/{job}/out")
+    (out / "enough").touch()
+    portal.wait_for(job, "succeeded", seconds=60)
+    rows = next(int(line["text"][5:]) for line in portal.rest(f"jobs/{job}/logs/")["lines"] if "rows" in line["text"])
+    for key, agrees in (("in_table", 0.0), ("in_events", 1e-6)):
+        [one] = portal.rest(f"jobs/{job}/series/?buckets=0&key={key}")["series"]
+        assert one["step"] == list(range(rows)), key
+        assert all(abs(value - step / 7) <= agrees * step for step, value in enumerate(one["value"])), key
+        listed = [one for one in portal.rest(f"jobs/{job}/series/")["series"] if one["key"] == key]
+        assert [one["count"] for one in listed] == [rows], key
 
 
 def test_the_examples_are_documents_that_the_portal_takes() -> None:
