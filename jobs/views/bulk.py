@@ -12,6 +12,8 @@ from jobs import bulk
 from jobs.exceptions import JobError
 from jobs.scope import person
 
+UNDONE_BY = {"archive": "unarchive", "unarchive": "archive"}
+
 
 @require_POST
 def jobs_bulk(request: HttpRequest) -> HttpResponse:
@@ -28,5 +30,13 @@ def jobs_bulk(request: HttpRequest) -> HttpResponse:
         messages.error(request, error.message)
         return redirect(f"{reverse('jobs:list')}{'?' if query else ''}{query}")
     return render(
-        request, "jobs/bulk.html", {"results": results, "counts": counts, "action": wish.action, "query": query}
+        request,
+        "jobs/bulk.html",
+        {
+            "results": results,
+            "counts": counts,
+            "action": wish.action,
+            "query": query,
+            "undo": UNDONE_BY.get(wish.action, "") if counts["done"] else "",
+        },
     )

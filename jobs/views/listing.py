@@ -86,7 +86,9 @@ def job_list(request: HttpRequest) -> HttpResponse:
                 for name, verb in (("own", Verb.CHANGE_OWN), ("any", Verb.CHANGE_ANY))
             },
             "has_any": bool(rows or told["asked"] or errors) or any(counts.values()) or seen.exists(),
-            "close": [] if rows or not wanted.q else controls.close_names(seen.matching(archived=wanted.archived), query, wanted.q),
+            "close": []
+            if rows or not wanted.q
+            else controls.close_names(seen.matching(archived=wanted.archived), query, wanted.q),
             "namespaces": sight.namespaces,
             "is_known_namespace": wanted.namespace in slugs,
             "priorities": priorities,
@@ -152,6 +154,8 @@ def _views(sight: Sight, query: QueryDict) -> dict[str, Any]:
         "current": next((view for view in views if view.query == as_view), None) if as_view else None,
         "kept": of_look,
         "as_default": with_values(query, cols="", density=""),
+        "roomy": with_values(query, density=""),
+        "dense": with_values(query, density="compact"),
     }
 
 

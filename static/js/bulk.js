@@ -34,6 +34,14 @@ export function startBulk(body) {
   restore();
 }
 
+// what only some jobs can take is offered where one of them is selected
+const SUITS = {
+  live: (row) => !row.dataset.ended,
+  waiting: (row) => row.dataset.status === "queued",
+  over: (row) => Boolean(row.dataset.ended) && !("archived" in row.dataset),
+  archived: (row) => "archived" in row.dataset,
+};
+
 function boxes() {
   return [...list.querySelectorAll("input[name=ids]")];
 }
@@ -70,6 +78,7 @@ function count() {
   const rows = selected();
   bar.dataset.count = rows.length;
   bar.querySelector("[data-bulk-count]").textContent = said(ngettext("{count} selected", "{count} selected", rows.length), { count: rows.length });
+  for (const part of bar.querySelectorAll("[data-bulk-for]")) part.hidden = !rows.some(SUITS[part.dataset.bulkFor]);
   const clone = bar.querySelector("[data-bulk-clone]");
   clone.hidden = rows.length !== 1;
   if (rows.length === 1) clone.href = `/jobs/new/?${new URLSearchParams({ from: rows[0].dataset.row })}`;
@@ -96,10 +105,10 @@ async function submit(event) {
     bar.elements.tags.focus();
     return;
   }
-  await act(action, selected(), { tags, from: event.submitter });
+  await act(action, selected(), { tags, priority: bar.elements.priority.value, from: event.submitter });
 }
 
-export async function act(action, rows, { tags = [], from = null } = {}) {
+export async function act(action, rows, { tags = [], priority = "", from = null } = {}) {
   // rows: of the list; asks first where work may be lost
   if (!rows.length || rows.length > MOST) return;
   let reason = "";
@@ -111,24 +120,32 @@ export async function act(action, rows, { tags = [], from = null } = {}) {
     }
   }
   if (action === "stop") for (const row of rows) if (!row.dataset.ended && mayChange(row)) show(row, "stopping", true); // seen at once; the server confirms
+  await send(action, rows.map((row) => row.dataset.row), { reason, tags, priority });
+}
+
+async function send(action, ids, wish = {}) {
   busy(true);
-  const body = JSON.stringify({ action, ids: rows.map((row) => row.dataset.row), reason, tags });
+  const body = JSON.stringify({ action, ids, ...wish });
   const headers = { "Content-Type": "application/json", Accept: "application/json", "X-CSRFToken": bar.elements.csrfmiddlewaretoken.value };
   try {
     const answer = await fetch(bar.dataset.bulk, { method: "POST", body, headers, credentials: "same-origin" });
     const document_ = await answer.json();
     if (!answer.ok) throw new Error(document_.error?.message || said(gettext("the portal answered {status}"), { status: answer.status }));
     for (const result of document_.results) {
-      const row = list.querySelector(`[data-row="${CSS.escape(result.id)}"]`);
+      const row = rowOf(result.id);
       if (row && action === "stop" && result.outcome !== "done" && result.code !== "already") show(row, "stopping", false);
     }
     tell(action, document_);
     clearSelection();
   } catch (error) {
     tell(action, { counts: {}, results: [], problem: error.message });
-    for (const row of rows) show(row, "stopping", false);
+    for (const id of action === "stop" ? ids : []) if (rowOf(id)) show(rowOf(id), "stopping", false);
   }
   busy(false);
+}
+
+function rowOf(id) {
+  return list.querySelector(`[data-row="${CSS.escape(id)}"]`);
 }
 
 function mayChange(row) {
@@ -196,7 +213,8 @@ function named(row) {
   return item;
 }
 
-const DID = { stop: () => gettext("Stop"), hold: () => gettext("Hold"), release: () => gettext("Release"), tag: () => gettext("Tag"), untag: () => gettext("Take tags away") };
+const DID = { stop: () => gettext("Stop"), hold: () => gettext("Hold"), release: () => gettext("Release"), tag: () => gettext("Tag"), untag: () => gettext("Take tags away"), priority: () => gettext("Priority"), archive: () => gettext("Archive"), unarchive: () => gettext("Bring back") };
+const UNDONE_BY = { archive: "unarchive", unarchive: "archive" };
 const OUTCOMES = { done: () => gettext("done"), skipped: () => gettext("skipped"), refused: () => gettext("refused") };
 
 function tell(action, { counts, results, problem }) {
@@ -206,6 +224,12 @@ function tell(action, { counts, results, problem }) {
     ? said(gettext("{action}: {problem}"), { action: DID[action](), problem })
     : said(gettext("{action}: {done} done, {skipped} skipped, {refused} refused"), { action: DID[action](), ...counts });
   head.append(Object.assign(document.createElement("strong"), { textContent: words }));
+  const done = results.filter((result) => result.outcome === "done").map((result) => result.id);
+  if (UNDONE_BY[action] && done.length) {
+    const undo = Object.assign(document.createElement("button"), { type: "button", className: "btn small", textContent: gettext("Undo") });
+    undo.addEventListener("click", () => send(UNDONE_BY[action], done));
+    head.append(undo);
+  }
   const close = Object.assign(document.createElement("button"), { type: "button", className: "btn small quiet push", textContent: gettext("Close") });
   close.addEventListener("click", () => (place.hidden = true));
   head.append(close);

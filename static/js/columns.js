@@ -1,4 +1,4 @@
-// The choice of columns: which, in what order; kept in the address, and on this device if one says so.
+// The choice of columns and of density: kept in the address, and on this device if one says so.
 import { tidy } from "./filters.js";
 
 const KEPT = "list-look";
@@ -26,6 +26,17 @@ export function startColumns() {
     const query = new URLSearchParams(new FormData(form));
     const look = new URLSearchParams([...query].filter(([name]) => name === "cols" || name === "density"));
     if (remember.checked) localStorage.setItem(KEPT, String(look));
+    else localStorage.removeItem(KEPT);
+  });
+  document.querySelector("[data-density]")?.addEventListener("click", (event) => {
+    const link = event.target.closest("a");
+    if (!link || !localStorage.getItem(KEPT)) return;
+    // what is kept goes with the choice, else the next page would take it back
+    const kept = new URLSearchParams(localStorage.getItem(KEPT));
+    const density = new URL(link.href).searchParams.get("density");
+    if (density) kept.set("density", density);
+    else kept.delete("density");
+    if (kept.size) localStorage.setItem(KEPT, String(kept));
     else localStorage.removeItem(KEPT);
   });
   menu.querySelector("[data-forget]").addEventListener("click", () => localStorage.removeItem(KEPT));

@@ -1,13 +1,15 @@
-// The numbers on the chips of a list, which go with what happens: asked for anew when a job comes, goes or stands elsewhere.
+// The numbers on the chips of a list and the places of what waits there: asked for anew when a job comes, goes or stands elsewhere.
 import { follow } from "./socket.js";
 
 const PAUSE = 2000; // ms between two questions
+const PLACES = 20000; // ms: the line moves by what other namespaces do, of which nothing is told here
 const standing = new Map(); // id -> status last heard of
 let timer = 0;
 let askedAt = 0;
 
 export function startCounts(topic, rows) {
   if (!chips()) return;
+  setInterval(() => document.visibilityState === "visible" && waiting().length && recount(), PLACES);
   for (const row of rows) standing.set(row.dataset.row, row.dataset.status);
   const [head, query] = topic.split("?");
   const wide = new URLSearchParams(query);
@@ -47,6 +49,7 @@ async function ask() {
   askedAt = Date.now();
   const address = new URL(location.href);
   address.searchParams.set("part", "counts");
+  if (waiting().length) address.searchParams.set("waits", waiting().map((one) => one.dataset.place).join(","));
   try {
     const answer = await fetch(address, { credentials: "same-origin", headers: { Accept: "text/html" } });
     if (answer.ok && !answer.redirected) show(new DOMParser().parseFromString(await answer.text(), "text/html"));
@@ -57,7 +60,17 @@ async function ask() {
   timer = 0;
 }
 
+function waiting() {
+  return [...document.querySelectorAll('tr[data-status="queued"] [data-place]')].filter((one) => one.dataset.place);
+}
+
 function show(page) {
+  const places = new Map([...page.querySelectorAll("[data-place]")].map((one) => [one.dataset.place, one.textContent]));
+  for (const shown of waiting()) {
+    const text = places.get(shown.dataset.place) || "";
+    if (shown.textContent !== text) shown.textContent = text;
+    shown.hidden = !text;
+  }
   for (const part of page.querySelectorAll("[data-refresh]")) {
     const place = document.querySelector(`[data-refresh="${part.dataset.refresh}"]`);
     if (place && place.textContent !== part.textContent) replace(place, part);

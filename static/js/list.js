@@ -5,6 +5,7 @@ import { bound, fill, paint, tick } from "./row.js";
 import { startBulk } from "./bulk.js";
 import { counted, recount, startCounts } from "./counts.js";
 import { startColumns } from "./columns.js";
+import { startWidths } from "./widths.js";
 import { startFilters } from "./filters.js";
 import { growSparkline, loadSparklines } from "./sparkline.js";
 import { toast } from "./toast.js";
@@ -19,6 +20,7 @@ function start() {
   const name = body().dataset.topic;
   startFilters();
   startColumns();
+  startWidths();
   startBulk(body());
   loadSparklines(body()).then((load) => (drawNew = load));
   startCounts(name, rows());

@@ -1,5 +1,5 @@
 // A job as the server tells it, written onto the elements that carry data-bind: for rows of the list and for the job's head.
-import { gettext, said } from "./words.js";
+import { gettext, said, uncovered } from "./words.js";
 import { eta, silence } from "./pace.js";
 import { setTime, span } from "./time.js";
 
@@ -9,7 +9,8 @@ export function bound(root, name) {
 
 export function put(root, name, text) {
   for (const element of root.querySelectorAll(`[data-bind="${name}"]`)) {
-    if (element.textContent !== text) element.textContent = text;
+    const shown = uncovered(String(text ?? ""));
+    if (element.textContent !== shown) element.textContent = shown;
   }
 }
 
@@ -123,10 +124,13 @@ export function paint(root, job) {
 function paintRow(row, job) {
   Object.assign(row.dataset, { queued: job.queued_at || "", started: job.started_at || "", ended: job.finished_at || "" });
   mark(row, "held", Boolean(job.held_by), said(gettext("held by {name}"), { name: job.held_by }));
+  row.toggleAttribute("data-archived", Boolean(job.archived_at));
+  mark(row, "archived", Boolean(job.archived_at));
   mark(row, "stopping", Boolean(job.cancel_requested_at) && !job.finished_at);
   const [key, value] = Object.entries(job.headline || {})[0] || ["", ""];
   put(row, "metric-key", key);
   put(row, "metric-value", key ? number(value) : "");
+  put(row, "priority", job.priority);
   put(row, "spent", spentText(row.dataset));
   const tags = bound(row, "tags");
   if (tags && tags.dataset.tags !== job.tags.join("\n")) {
@@ -183,8 +187,10 @@ export function fill(row, job) {
   // a new row, from the page's template
   Object.assign(row.dataset, { row: job.id, user: job.user, namespace: job.namespace });
   row.className = job.status;
+  const place = row.querySelector("[data-place]");
+  if (place) place.dataset.place = job.id;
   const link = bound(row, "name");
-  link.textContent = job.name;
+  link.textContent = uncovered(job.name);
   link.href = `/jobs/${job.id}/`;
   const box = row.querySelector('input[name="ids"]');
   if (box) {
@@ -193,7 +199,6 @@ export function fill(row, job) {
   }
   put(row, "namespace", job.namespace);
   put(row, "user", job.user);
-  put(row, "priority", job.priority);
   put(row, "id", job.id);
   put(row, "gpus", shape(job.resources));
   setTime(bound(row, "created_at"), job.created_at);

@@ -27,6 +27,8 @@ export function openMenu(row) {
     if (bound(row, "held")?.hidden === false) run(gettext("Release"), () => act("release", [row]));
     else run(gettext("Hold"), () => act("hold", [row]));
   }
+  if ("archived" in row.dataset) run(gettext("Bring back from the archive"), () => act("unarchive", [row]));
+  else if (row.dataset.ended) run(gettext("Archive"), () => act("archive", [row]));
   run(gettext("Select"), () => toggle(row));
   item(gettext("Copy the id")).dataset.copy = id;
   items.querySelector("button").focus();

@@ -267,3 +267,144 @@ def test_a_wrong_address_is_said_in_words(visit: Any, portal: Any) -> None:
     expect(page.locator(".blank h2")).to_have_text("Nothing matches")
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
     alice.picture("list-wrong-address-360")
+
+
+def column_width(page: Page, column: str) -> float:
+    return float(page.locator(f'th[data-column="{column}"]').bounding_box()["width"])  # type: ignore[index]
+
+
+def test_ux_b10_a_column_is_resized_by_hand_and_by_key_and_comes_back(visit: Any, portal: Any) -> None:
+    job = submit(portal, "-".join(["a-rather-long-name-of-a-job-that-wraps"] * 3), "true", tags=["sized"])
+    alice = visit(viewport={"width": 1280, "height": 900})
+    page = alice.sign_in("alice")
+    page.goto("/jobs/?tag=sized")
+    live(page)
+    own = column_width(page, "name")
+    edge = page.locator('th[data-column="name"] .grip')
+    box = edge.bounding_box()
+    page.mouse.move(box["x"] + 5, box["y"] + 8)
+    page.mouse.down()
+    page.mouse.move(box["x"] + 125, box["y"] + 8, steps=6)
+    page.mouse.up()
+    drawn = column_width(page, "name")
+    assert abs(drawn - own - 120) < 6
+    assert "/jobs/?tag=sized" in page.url, "drawing an edge orders nothing"
+    edge.focus()
+    page.keyboard.press("ArrowLeft")
+    page.keyboard.press("ArrowLeft")
+    assert abs(column_width(page, "name") - drawn + 32) < 6
+    expect(edge).to_have_attribute("aria-valuenow", str(round(column_width(page, "name"))))
+    alice.picture("list-widths")
+    page.reload()
+    live(page)
+    assert abs(column_width(page, "name") - drawn + 32) < 6, "kept in this browser"
+    page.locator('th[data-column="name"] .grip').focus()
+    page.keyboard.press("Home")
+    assert abs(column_width(page, "name") - own) < 6
+    gpus = page.locator('th[data-column="gpus"] .grip')
+    gpus.focus()
+    page.keyboard.press("ArrowRight")
+    gpus.dblclick()
+    assert page.evaluate("localStorage.getItem('list-widths')") is None
+    portal.wait_for(job, "succeeded")
+
+
+def test_ux_b10_density_is_one_press_and_the_head_stays_in_sight(visit: Any, portal: Any) -> None:
+    for number in range(3):
+        submit(portal, f"dense-{number}", "true")
+    alice = visit(viewport={"width": 1280, "height": 420})
+    page = alice.sign_in("alice")
+    page.goto("/jobs/?q=dense-")
+    live(page)
+    tall = page.locator("tbody tr").first.bounding_box()["height"]
+    page.locator("[data-density] a", has_text="Compact").click()
+    page.wait_for_url(re.compile("density=compact"))
+    live(page)
+    assert page.locator("tbody tr").first.bounding_box()["height"] < tall
+    expect(page.locator("[data-density] a[aria-current]")).to_have_text("Compact")
+    page.mouse.wheel(0, 600)
+    expect(page.locator('th[data-column="name"]')).to_be_in_viewport()
+    with page.expect_download() as download:
+        page.locator("a[download]").click()
+    text = download.value.path().read_text("utf-8-sig")
+    assert text.startswith("id,status,name,") and text.count("dense-") == 3
+
+
+def test_ux_b14_ended_jobs_are_archived_together_and_undone(visit: Any, portal: Any) -> None:
+    jobs = [submit(portal, f"away-{number}", "true") for number in range(2)]
+    for job in jobs:
+        portal.wait_for(job, "succeeded")
+    alice = visit(viewport={"width": 1280, "height": 900})
+    page = alice.sign_in("alice")
+    page.goto("/jobs/?q=away-")
+    live(page)
+    page.locator("[data-pick-all]").check()
+    expect(page.locator("#bulk button[value=priority]")).to_be_hidden()
+    expect(page.locator("#bulk button[value=unarchive]")).to_be_hidden()
+    alice.picture("list-archive-bar")
+    page.click("#bulk button[value=archive]")
+    results = page.locator("[data-bulk-results]")
+    expect(results).to_contain_text("Archive: 2 done, 0 skipped, 0 refused")
+    expect(results).to_contain_text("nothing is deleted")
+    expect(row(page, jobs[0]).locator('[data-bind="left"]')).to_be_visible(timeout=10_000)
+    alice.picture("list-archived")
+    results.locator("button", has_text="Undo").click()
+    expect(results).to_contain_text("Bring back: 2 done", timeout=10_000)
+    expect(row(page, jobs[0]).locator('[data-bind="left"]')).to_be_hidden(timeout=10_000)
+    row(page, jobs[0]).locator("a.title").focus()
+    page.keyboard.press(".")
+    page.locator("dialog[open] button", has_text="Archive").click()
+    expect(row(page, jobs[0]).locator('[data-bind="left"]')).to_be_visible(timeout=10_000)
+    page.goto("/jobs/?q=away-&archived=1")
+    expect(row(page, jobs[0]).locator('[data-bind="archived"]')).to_have_text("archived")
+    expect(row(page, jobs[1]).locator('[data-bind="archived"]')).to_be_hidden()
+    alice.picture("list-with-archived")
+    page.goto(f"/jobs/{jobs[0]}/")
+    expect(page.locator('[data-refresh="archived"]')).to_contain_text("archived by alice on")
+    alice.picture("job-archived")
+    page.locator(".actions button", has_text="Bring back").click()
+    expect(page.locator('[data-refresh="archived"]')).to_have_text("")
+    phone = visit(viewport={"width": 360, "height": 740}, color_scheme="dark")
+    page = phone.sign_in("alice")
+    page.goto("/jobs/?q=away-")
+    page.locator("tbody td.pick input").first.check()
+    page.wait_for_timeout(300)
+    assert page.evaluate("document.documentElement.scrollWidth") <= 360
+    phone.picture("phone-list-archive-bar")
+
+
+def test_ux_2_3_what_waits_shows_its_place_and_moves_up(visit: Any, portal: Any) -> None:
+    every = sum(cluster["gpus"]["total"] for cluster in portal.rest("clusters/")["results"])
+    all_gpus: dict[str, Any] = {"resources": {"gpus": every}}
+    first = submit(portal, "line-0", **all_gpus)
+    portal.wait_for(first, "running")
+    second, third = submit(portal, "line-1", **all_gpus), submit(portal, "line-2", **all_gpus)
+    alice = visit(viewport={"width": 1280, "height": 900})
+    page = alice.sign_in("alice")
+    page.goto("/jobs/?q=line-&sort=position")
+    live(page)
+    expect(row(page, second).locator("[data-place]")).to_have_text("#1 of 2")
+    expect(row(page, third).locator("[data-place]")).to_have_text("#2 of 2")
+    expect(row(page, third).locator(".why").first).to_contain_text("GPU")
+    alice.picture("list-places")
+    # by keyboard alone: the last in line goes first
+    row(page, third).locator("a.title").focus()
+    page.keyboard.press("x")
+    page.locator("#bulk-priority").focus()
+    page.keyboard.type("high")
+    page.keyboard.press("Tab")
+    page.keyboard.press("Enter")
+    expect(page.locator("[data-bulk-results]")).to_contain_text("Priority: high; it was normal.")
+    portal.rest(f"jobs/{first}/cancel/", {"now": True})
+    portal.wait_for(third, "running")
+    expect(row(page, second).locator("[data-place]")).to_have_text("#1 of 1", timeout=15_000)
+    expect(row(page, third).locator("[data-place]")).to_be_hidden()
+    phone = visit(viewport={"width": 360, "height": 740})
+    small = phone.sign_in("alice")
+    small.goto("/jobs/?q=line-")
+    expect(row(small, second).locator("[data-place]")).to_be_visible()
+    small.wait_for_timeout(300)
+    assert small.evaluate("document.documentElement.scrollWidth") <= 360
+    phone.picture("phone-list-places")
+    for job in (second, third):
+        portal.rest(f"jobs/{job}/cancel/", {"now": True})

@@ -143,3 +143,14 @@ def test_b24_the_priority_of_many_waiting_jobs_with_an_answer_each(
     wrong = {"action": "priority", "ids": [waits.pk], "priority": "top"}
     refused = client.post("/api/v1/jobs/bulk/", json.dumps(wrong), content_type="application/json")
     assert (refused.status_code, list(refused.json()["error"]["fields"])) == (422, ["priority"])
+
+
+def test_ux_b14_without_scripts_the_answer_has_the_way_back(world: None, alice: User, vision: Any) -> None:
+    job, client = over(alice, vision, name="away"), signed_in(alice)
+    page = client.post("/jobs/bulk/", {"action": "archive", "ids": [job.pk], "query": "user=me"}).content.decode()
+    assert "1 done, 0 skipped, 0 refused" in page
+    assert 'name="action" value="unarchive"' in page
+    assert f'name="ids" value="{job.pk}"' in page
+    page = client.post("/jobs/bulk/", {"action": "unarchive", "ids": [job.pk]}).content.decode()
+    assert "Back in the lists." in page
+    assert names(client, "") == ["away"]
