@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
+from accounts.disguise import hidden_in
 from jobs.exceptions import SpecError
 
 DURATION = re.compile(r"(?:([0-9]+)d)?(?:([0-9]+)h)?(?:([0-9]+)m)?(?:([0-9]+)s)?")
@@ -71,6 +72,9 @@ class FieldReader:
             self.wrong(field, f"is {len(value)} characters long; {limit} are allowed")
         if CONTROL.search(value):
             self.wrong(field, "holds a control character")
+            return ""
+        if hidden := hidden_in(value):
+            self.wrong(field, f"holds {hidden}, which nobody sees")
             return ""
         return str(value).strip()
 
@@ -146,6 +150,8 @@ class FieldReader:
         for item in value:
             if CONTROL.search(item):
                 self.wrong(field, f"{item!r} holds a control character")
+            elif hidden := hidden_in(item):
+                self.wrong(field, f"{item!r} holds {hidden}, which nobody sees")
             elif allowed is not None and item not in allowed:
                 self.wrong(field, f"must be of {', '.join(allowed)}, not {item!r}")
         return tuple(str(item) for item in dict.fromkeys(value))

@@ -13,6 +13,7 @@ from django.utils.translation import gettext as _
 from rest_framework.request import Request
 
 from accounts import audit
+from accounts.disguise import hidden_in
 from accounts.models import User
 from jobs import lifecycle, live
 from jobs.exceptions import SpecError, WrongState
@@ -93,7 +94,7 @@ def _checked(values: Mapping[str, Any]) -> dict[str, Any]:
         elif name == "tags":
             wanted["tags"] = _tags(value, errors)
         elif not isinstance(value, str) or _is_odd(value, several_lines=name == "notes"):
-            errors[name] = [_("must be text without control characters")]
+            errors[name] = [_("must be text without control characters, and without those that nobody sees")]
         elif name == "name":
             wanted["name"] = value.strip()
             if not 1 <= len(wanted["name"]) <= 200:
@@ -125,7 +126,7 @@ def _tags(value: Any, errors: dict[str, list[str]]) -> list[str]:
     tags = list(dict.fromkeys(unicodedata.normalize("NFC", tag.strip()) for tag in value if tag.strip()))
     if long := [tag for tag in tags if len(tag) > MAX_TAG or _is_odd(tag)]:
         errors["tags"] = [
-            _("%(tag)r is longer than %(limit)s characters, or holds a control character")
+            _("%(tag)r is longer than %(limit)s characters, or holds a control character or one that nobody sees")
             % {"tag": long[0][:80], "limit": MAX_TAG}
         ]
     elif len(tags) > MAX_TAGS:
@@ -134,9 +135,11 @@ def _tags(value: Any, errors: dict[str, list[str]]) -> list[str]:
 
 
 def _is_odd(text: str, *, several_lines: bool = False) -> bool:
-    """Holds what a page, a file or PostgreSQL cannot keep."""
+    """Holds what a page, a file or PostgreSQL cannot keep, or what would make a name look like another."""
     allowed = "\n\r\t" if several_lines else ""
-    return any(unicodedata.category(char) in ("Cc", "Cs") and char not in allowed for char in text)
+    if any(unicodedata.category(char) in ("Cc", "Cs") and char not in allowed for char in text):
+        return True
+    return not several_lines and bool(hidden_in(text))  # in notes it is shown with a mark
 
 
 def pin(job: Job, *, user: User) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from accounts.disguise import hidden_in, uncovered
 from jobs import git_address
 from jobs.chart_fields import read_charts
 from jobs.cluster.quantities import parse_cpu, parse_memory
@@ -185,6 +186,9 @@ class _Reader(FieldReader):
         field = f"code.files.{name}"
         if not isinstance(name, str) or not isinstance(text, str):
             self.wrong(field, "must be a name and its text")
+            return False
+        if hidden := hidden_in(name):
+            self.wrong(uncovered(field), f"holds {hidden} in its name, which nobody sees")
             return False
         parts = name.split("/")
         if len(name) > 400 or CONTROL.search(name) or "\\" in name or any(part in ("", ".", "..") for part in parts):

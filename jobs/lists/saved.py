@@ -13,6 +13,7 @@ from django.utils.translation import gettext_lazy as _lazy
 
 from accounts import audit
 from accounts.access import get_namespace, may, visible_namespace_ids
+from accounts.disguise import hidden_in
 from accounts.models import Namespace, User
 from accounts.roles import Verb
 from jobs.exceptions import NotAllowed, SpecError, WrongState
@@ -158,6 +159,9 @@ def _name(text: str) -> str:
     name = " ".join(text.split())
     if not name or len(name) > NAME_LENGTH or "\0" in name:
         words = _("must have 1 to %(most)s characters") % {"most": NAME_LENGTH}
+        raise SpecError(f"name: {words}", fields={"name": [words]})
+    if hidden := hidden_in(name):
+        words = _("holds %(code)s, which nobody sees") % {"code": hidden}
         raise SpecError(f"name: {words}", fields={"name": [words]})
     return name
 

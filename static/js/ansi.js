@@ -1,7 +1,10 @@
 // What a terminal would show: colours and weights as class names, every other escape dropped. Text becomes text nodes, never markup.
 // Colours are mapped to the eight of the theme, so that both themes stay readable whatever a program chose.
+import { codeOf, hiddenIn } from "./words.js";
+
 const ESCAPE = /\x1b(?:\[([0-9;:]*)[ -?]*([@-~])|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[PX^_][^\x1b]*(?:\x1b\\)?|[ -/]*.)?|[\x00-\x08\x0b-\x1a\x1c-\x1f\x7f-\x9f]/g;
 const CONTROL = /[\x00-\x08\x0b-\x1f\x7f-\x9f]/;
+const MAY_HIDE = /[\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\udb40]/;
 const NAMES = ["black", "red", "green", "yellow", "blue", "magenta", "cyan", "white"];
 const HUES = ["red", "yellow", "green", "cyan", "blue", "magenta"]; // every 60 degrees
 const PLAIN = { ink: "", paper: "", bold: false, dim: false, italic: false, under: false, struck: false, turned: false };
@@ -54,11 +57,29 @@ export function render(into, text, ranges = []) {
 }
 
 function stretch(text, look, found) {
-  if (!look && !found) return text;
+  const parts = withMarks(text);
+  if (!look && !found && typeof parts[0] === "string" && parts.length === 1) return text;
   const element = document.createElement(found ? "mark" : "span");
   if (look) element.className = look;
-  element.textContent = text;
+  element.append(...parts);
   return element;
+}
+
+function withMarks(text) {
+  // what nobody sees gets a mark of its own, which also keeps it from turning what follows; the character stays, to be copied
+  const hidden = MAY_HIDE.test(text) ? hiddenIn(text) : [];
+  if (!hidden.length) return [text];
+  const parts = [];
+  let at = 0;
+  for (const { index, char } of hidden) {
+    if (index > at) parts.push(text.slice(at, index));
+    const mark = Object.assign(document.createElement("bdi"), { className: "odd", textContent: char });
+    mark.dataset.code = codeOf(char);
+    parts.push(mark);
+    at = index + char.length;
+  }
+  if (at < text.length) parts.push(text.slice(at));
+  return parts;
 }
 
 function classes(state) {

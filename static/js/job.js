@@ -3,7 +3,7 @@ import { ask, follow } from "./socket.js";
 import { bound, number, paint, put } from "./row.js";
 import { clock, setTime, span } from "./time.js";
 import { toast } from "./toast.js";
-import { gettext, said } from "./words.js";
+import { gettext, said, uncovered } from "./words.js";
 
 const MARKS = { queued: "◷", starting: "◌", running: "▶", succeeded: "✓", failed: "✕", cancelled: "■" };
 const NEWS = {
@@ -112,7 +112,7 @@ async function refreshHead(page) {
 function title(job) {
   const fraction = job.status === "running" && job.progress ? job.progress.fraction : null;
   const lead = fraction !== null && fraction !== undefined ? `${Math.round(fraction * 100)} %` : MARKS[job.status];
-  document.title = `${lead} ${job.name} · Trainhall`;
+  document.title = `${lead} ${uncovered(job.name)} · Trainhall`;
 }
 
 function favicon(job) {

@@ -1,12 +1,12 @@
 // Short words about what just happened: seen for some seconds, said once by the page's polite live region, and kept behind the bell.
 import { remember } from "./notices.js";
-import { gettext } from "./words.js";
+import { gettext, uncovered } from "./words.js";
 
 const SHOWN = 6000;
 
 export function announce(words) {
   const region = document.querySelector("[data-announce]");
-  if (region) region.textContent = words;
+  if (region) region.textContent = uncovered(words);
 }
 
 export function toast(words, { href = "" } = {}) {
@@ -15,7 +15,7 @@ export function toast(words, { href = "" } = {}) {
   const place = document.querySelector(".toasts") || document.body.appendChild(container());
   const note = document.createElement("div");
   note.className = "toast";
-  const text = Object.assign(document.createElement("bdi"), { textContent: words });
+  const text = Object.assign(document.createElement("bdi"), { textContent: uncovered(words) });
   const close = Object.assign(document.createElement("button"), { type: "button", className: "toast-close", textContent: "×" });
   close.setAttribute("aria-label", gettext("Close this notice"));
   close.addEventListener("click", () => note.remove());

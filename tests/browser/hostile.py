@@ -34,6 +34,14 @@ PAYLOADS = {
     "entity": f"&lt;script&gt;{RUN}&lt;/script&gt;&#x3c;img src=x onerror={RUN}&#x3e;",
     "long": LONG,
 }
+# names, tags and paths are refused with these; old names and what programs write have them all the same
+DISGUISES = {
+    "override": "\u202egnp.exe",
+    "isolate": "\u2067evil\u2069",
+    "marks": "run\u200f1\u200e",
+    "width": "ru\u200bn\u2060-\ufeff1",
+    "joiner": "run\u200d",
+}
 # only where control characters can come from: programs
 FROM_PROGRAMS = {
     "ansi": f"\x1b[31m<img src=x onerror={RUN}>\x1b[0m\x1b[38;5;300m\x1b[9999C\x1b]0;title\x07",
@@ -45,7 +53,7 @@ FROM_PROGRAMS = {
 }
 TEXTS = list(PAYLOADS.values())
 # what a form's own name, tag or key may hold at most
-SHORT = [text[:60] for text in TEXTS]
+SHORT = [text[:60] for text in TEXTS if text != PAYLOADS["bidi"]]
 PROGRAM = """
 import json, os, sys, time
 import trainhall
@@ -112,7 +120,7 @@ def plant(portal: Portal) -> Planted:
             "code": {
                 "files": {
                     "train.py": PROGRAM,
-                    "texts.json": json.dumps([TEXTS, list(FROM_PROGRAMS.values())]),
+                    "texts.json": json.dumps([TEXTS, [*FROM_PROGRAMS.values(), *DISGUISES.values()]]),
                     script: TEXTS[1],
                 }
             },
@@ -127,7 +135,11 @@ def plant(portal: Portal) -> Planted:
     failed, running = submit(TEXTS[2], "0"), submit("".join(TEXTS)[:200], "600")
     rest(f"jobs/{failed}/", {"notes": "\n\n".join(TEXTS)}, method="PATCH")
     plain = {"namespace": "vision", "runtime": "shell", "command": "sleep 600", "priority": "low", "stop_grace": "1s"}
-    stopped = rest("jobs/", {**plain, "name": PAYLOADS["bidi"]})["id"]
+    stopped = rest("jobs/", {**plain, "name": "to be disguised"})["id"]
+    with psycopg.connect(database(portal)) as connection:  # as names were before they were refused
+        tags = list(DISGUISES.values())
+        values = [f"{PAYLOADS['bidi']} {' '.join(tags)}", json.dumps(tags), "\n\n".join(tags), stopped]
+        connection.execute("UPDATE jobs_job SET name = %s, tags = %s, notes = %s WHERE id = %s", values)
     rest(f"jobs/{stopped}/cancel/", {"reason": "".join(TEXTS)[:500]})
     for number, text in enumerate(SHORT):
         place = f"https://git.invalid/{quote(text)}"

@@ -208,3 +208,45 @@ def test_files_and_raw_lines_are_fetched_and_never_shown_as_a_page(
         ), url
         assert not kind.startswith(("text/html", "image/svg", "application/xhtml", "text/xml")), (url, kind)
     alice.is_clean()
+
+
+# a character that nobody sees, outside of an element that shows its code and holds its effect
+BARE = r"""() => {
+  const hidden = /[\\u00ad\\u061c\\u200b\\u200e\\u200f\\u202a-\\u202e\\u2060-\\u206f\\ufeff]/;
+  const found = hidden.test(document.title) ? [document.title] : [];
+  const walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  for (let node = walk.nextNode(); node; node = walk.nextNode()) {
+    if (hidden.test(node.data) && !node.parentElement.closest("bdi.odd[data-code], textarea, script")) found.push(node.data);
+  }
+  for (const one of document.querySelectorAll("[title], [aria-label]")) {
+    if (hidden.test(one.title) || hidden.test(one.ariaLabel ?? "")) found.push(one.outerHTML.slice(0, 200));
+  }
+  return found.map((text) => text.slice(0, 200));
+}"""
+
+
+def test_no_name_is_disguised_as_another_one(visit: Any, portal: Portal, planted: Planted) -> None:
+    alice = Watched(visit, "alice")
+    page = alice.page
+    wrong: list[str] = []
+    for path in (
+        "/",
+        "/jobs/",
+        *(f"/jobs/{planted.stopped}/{tab}" for tab in ("", "logs/", "events/", "workers/", "files/")),
+    ):
+        alice.look(path)
+        wrong += [f"{path}: {text!r}" for text in page.evaluate(BARE)]
+    alice.look(f"/jobs/{planted.stopped}/")
+    assert "[U+202E]gnp.exe" in page.title()
+    expect(page.locator("h1 bdi.odd").first).to_have_attribute("data-code", "U+202E")
+    alice.visit.picture("disguised-job")
+    alice.look(f"/jobs/{planted.failed}/files/")
+    wrong += [f"files: {text!r}" for text in page.evaluate(BARE)]
+    alice.look(f"/jobs/{planted.failed}/logs/?q=gnp")
+    page.wait_for_selector("[data-log=full] bdi.odd")
+    wrong += [f"lines: {text!r}" for text in page.evaluate(BARE)]
+    alice.visit.picture("disguised-logs")
+    line = page.locator("[data-log=full] .line .x", has_text="gnp.exe").first
+    assert "\u202egnp.exe" in (line.text_content() or ""), "what is copied is what was written"
+    assert not wrong, "\n".join(wrong)
+    alice.is_clean()

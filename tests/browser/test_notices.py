@@ -1,4 +1,4 @@
-"""What is said in passing: toasts that wait for their reader, the bell that keeps them (UX-B5), a notice when a job ends (UX-B13)."""
+"""What is said in passing: toasts (UX-B5), the bell that keeps them, and a notice of the browser when a job ends (UX-B13)."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from typing import Any, Dict, Iterable, Iterator
 
 from trainhall.client import Client, Job
 from trainhall.settings import load
-from trainhall.tables import age, show_json, show_table
+from trainhall.tables import age, line_as_seen, plain, show_json, show_table
 
 ACTIVE = "queued,starting,running"
 INTERRUPTED = 130
@@ -81,9 +81,9 @@ def show(chosen: argparse.Namespace) -> None:
     ]
     for name, value in head:
         if value not in (None, ""):
-            print("{:<10} {}".format(name, value))
+            print("{:<10} {}".format(name, plain(value)))
     for key, value in sorted((data.get("headline") or {}).items()):
-        print("{:<10} {} = {}".format("", key, value))
+        print("{:<10} {} = {}".format("", plain(key), value))
     if data.get("workers"):
         print("")
         rows = [
@@ -105,7 +105,7 @@ def why(chosen: argparse.Namespace) -> None:
     if cause:
         _show_cause(cause)
     elif reason.get("text"):
-        print(reason["text"])
+        print(plain(reason["text"]))
 
 
 def _show_cause(cause: Dict[str, Any]) -> None:
@@ -114,7 +114,7 @@ def _show_cause(cause: Dict[str, Any]) -> None:
     evidence = cause.get("evidence")
     if evidence:
         shows = "line" if evidence.get("shows_it") else "last line,"
-        print("  {} {} of {}: {}".format(shows, evidence["seq"], evidence["worker"], evidence["text"]))
+        print("  {} {} of {}: {}".format(shows, evidence["seq"], evidence["worker"], plain(evidence["text"])))
     for step in cause.get("steps") or []:
         print("  - {}".format(step))
     others = [other["worker"] for other in cause.get("others") or []]
@@ -192,7 +192,8 @@ def _print_line(line: Dict[str, Any], as_json: bool, several: bool) -> None:
 
         print(json.dumps(line, ensure_ascii=False), flush=True)
     else:
-        print("{}{}".format("[{}] ".format(line["worker"]) if several else "", line["text"]), flush=True)
+        text = line_as_seen(line["text"]) if sys.stdout.isatty() else line["text"]  # a file gets what was written
+        print("{}{}".format("[{}] ".format(line["worker"]) if several else "", text), flush=True)
 
 
 def _row(job: Job) -> "tuple[Any, ...]":
