@@ -14,7 +14,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 import orjson
 import redis.asyncio
@@ -26,7 +26,9 @@ from redis.exceptions import RedisError
 from jobs.live import CHANNEL
 from metrics import rights, snapshot
 from metrics.announcer import WATCHED, WATCHED_SECONDS
-from metrics.feeds import Feed, LinesFeed, ListsFeed, NumberedFeed, PointsFeed, StateFeed, Subscription, frame
+from metrics.feed_kinds import feed_of, source_of
+from metrics.feeds import Connection, Feed, NumberedFeed, Subscription, frame
+from metrics.list_feed import ListsFeed
 from metrics.rights import Rights
 from metrics.topics import Topic, parse
 
@@ -39,20 +41,6 @@ KEEP_WATCHED = 5.0
 ROW_PACE = 2.0  # seconds between two rows of a list for one job that only reports points
 MAX_TOPICS = 200  # of one socket
 logger = logging.getLogger(__name__)
-
-
-class Connection(Protocol):
-    """A socket, as the hub sees it."""
-
-    session_key: str
-    rights: Rights
-    subscriptions: dict[str, Subscription]
-
-    @property
-    def namespaces(self) -> frozenset[int] | None: ...
-    def offer(self, text: str) -> None: ...
-    def end(self, code: int, reason: str) -> None: ...
-    def check_pace(self) -> None: ...
 
 
 class Hub:
@@ -120,7 +108,7 @@ class Hub:
             self._leave(subscription)
 
     def _leave(self, subscription: Subscription) -> None:
-        source = _source(subscription.topic)
+        source = source_of(subscription.topic)
         if feed := self._feeds.get(source):
             feed.remove(subscription)
             if not feed.subscriptions and not feed.joining:
@@ -163,26 +151,10 @@ class Hub:
             await self._keep_watched()
 
     def _feed(self, topic: Topic) -> Feed:
-        source = _source(topic)
+        source = source_of(topic)
         if source not in self._feeds:
-            self._feeds[source] = self._new_feed(source, topic)
+            self._feeds[source] = feed_of(topic, self.database)
         return self._feeds[source]
-
-    def _new_feed(self, source: str, topic: Topic) -> Feed:
-        match topic.kind:
-            case "points":
-                return PointsFeed(source, topic.id, self.database)
-            case "logs":
-                return LinesFeed(source, topic.id, self.database)
-            case "job":
-                return StateFeed(source, self.database, partial(snapshot.job, topic.id), numbered=True)
-            case "namespace":
-                return StateFeed(source, self.database, partial(snapshot.namespace, topic.id), numbered=False, pace=1)
-            case "cluster":
-                return StateFeed(source, self.database, snapshot.clusters, numbered=False, pace=1)
-            case "inbox":
-                return StateFeed(source, self.database, dict, numbered=False)
-        return ListsFeed(self.database)
 
     # ---- rights ----------------------------------------------------------------------------------------------------
 
@@ -334,14 +306,6 @@ class Hub:
             await pipeline.execute()
         except (RedisError, OSError) as error:
             logger.warning("Senders could not be told that somebody watches: %s", error)
-
-
-def _source(topic: Topic) -> str:
-    """Topics of one source share one reading: all workers of a job, all lists."""
-    match topic.kind:
-        case "jobs" | "cluster" | "inbox":
-            return topic.kind
-    return f"{topic.kind}/{topic.id}"
 
 
 def _on_kept_connection(function: Callable[..., Any], *arguments: Any) -> Any:

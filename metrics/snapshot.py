@@ -14,6 +14,7 @@ from jobs.models import Cluster, Job, JobFeed
 from jobs.outlook import cluster_document
 from jobs.states import JobStatus
 from metrics import store
+from metrics.arrivals import Arrival, since
 from metrics.documents import arrived, summary
 from metrics.rows import one_moment
 
@@ -34,13 +35,13 @@ def points(job_id: str) -> tuple[int, dict[str, Any]]:
     return feed.points_seq, {"series": [summary(one) for one in series], "progress": progress_of(feed)}
 
 
-def points_since(job_id: str, seq: int) -> tuple[int, list[store.Arrival] | None, dict[str, Any] | None]:
-    """store.since, with the progress as it is shown."""
-    now, arrivals, progress = store.since(job_id, seq)
+def points_since(job_id: str, seq: int) -> tuple[int, list[Arrival] | None, dict[str, Any] | None]:
+    """arrivals.since, with the progress as it is shown."""
+    now, arrivals, progress = since(job_id, seq)
     return now, arrivals, progress_of(JobFeed(progress=progress))
 
 
-def points_change(arrivals: list[store.Arrival], progress: dict[str, Any] | None) -> dict[str, Any]:
+def points_change(arrivals: list[Arrival], progress: dict[str, Any] | None) -> dict[str, Any]:
     """Batches as one change: each series once, its points in the order of their arrival."""
     series: dict[tuple[str, int, int], dict[str, Any]] = {}
     for arrival in arrivals:

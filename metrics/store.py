@@ -1,4 +1,4 @@
-"""Series as they are listed, drawn and followed: the reader of points for pages and REST (`sealing` moves them, `ingest` adds
+"""Series as they are listed and drawn: the reader of points for pages and REST (`sealing` moves them, `ingest` adds
 them, `rows` knows how they lie).
 """
 
@@ -10,13 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from jobs.models import JobFeed
 from metrics import chunks, coarse
 from metrics.chunks import Run
 from metrics.coarse import Coarse
 from metrics.downsample import Buckets, bucketed
-from metrics.models import MetricKey, PointBatch
-from metrics.packed import Floats, Ints, Series, unpack
+from metrics.models import MetricKey
+from metrics.packed import Floats, Ints
 from metrics.rows import Gap, SeriesId, Tail, column, one_moment, points_of, read_measures, read_tails, sealed_up_to
 from metrics.smoothing import Smoothed, Smoothing, smooth
 from metrics.sources import SDK
@@ -275,39 +274,3 @@ def _replaced(new: Run, rows: Sequence[dict[str, Any]]) -> int:
         return 0
     sealed = chunks.last_wins(points_of(mixed, []))
     return len(sealed) + len(new) - len(chunks.last_wins([sealed, new]))
-
-
-# ---- following -----------------------------------------------------------------------------------------------------
-
-
-@dataclass(slots=True)
-class Arrival:
-    """One batch as it arrived."""
-
-    seq: int
-    attempt: int
-    rank: int
-    series: list[Series]
-
-
-def since(job_id: str, seq: int) -> tuple[int, list[Arrival] | None, dict[str, Any]]:
-    """Where the points of a job stand, what arrived after `seq`, and the progress.
-
-    The list is None where some of it has been sealed meanwhile (or `seq` is not of this database): take a snapshot.
-    """
-    with one_moment():
-        now, progress = position(job_id)
-        if seq > now:
-            return now, None, progress
-        rows = PointBatch.objects.filter(job_id=job_id, body__isnull=False, seq__gt=seq, seq__lte=now)
-        arrivals = [
-            Arrival(number, attempt, rank, list(unpack(body or b"")))
-            for number, attempt, rank, body in rows.order_by("seq").values_list("seq", "attempt", "rank", "body")
-        ]
-    return now, arrivals if len(arrivals) == now - seq else None, progress
-
-
-def position(job_id: str) -> tuple[int, dict[str, Any]]:
-    """The number of the last batch of a job, and its progress."""
-    found = JobFeed.objects.filter(pk=job_id).values_list("points_seq", "progress").first()
-    return found or (0, {})

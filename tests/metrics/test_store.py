@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from jobs.models import Attempt
 from metrics import chunks, sealing, store
+from metrics.arrivals import since
 from metrics.models import Chunk, PointBatch
 from tests.metrics.makers import make_job, report
 
@@ -173,9 +174,9 @@ def test_by_time_points_stand_in_order_of_time(job: Any) -> None:
 def test_what_arrived_since_or_a_snapshot(job: Any) -> None:
     for step in range(3):
         report(job, {"loss": [(step, float(step))]})
-    now, arrivals, _progress = store.since(job.pk, 1)
+    now, arrivals, _progress = since(job.pk, 1)
     assert now == 3 and arrivals is not None and [one.seq for one in arrivals] == [2, 3]
-    assert store.since(job.pk, 3)[1] == []
-    assert store.since(job.pk, 4)[1] is None  # a number of another database
+    assert since(job.pk, 3)[1] == []
+    assert since(job.pk, 4)[1] is None  # a number of another database
     sealing.seal(job.pk, 1, leave=NOW)
-    assert store.since(job.pk, 1)[1] is None and store.since(job.pk, 3)[1] == []
+    assert since(job.pk, 1)[1] is None and since(job.pk, 3)[1] == []
