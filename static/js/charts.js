@@ -14,6 +14,7 @@ import { change, startView, toggled, view, whenViewChanges } from "./view_state.
 
 const MOST = 12; // plots kept while they are off the screen: SVG charts cost
 const RETRY = 3000;
+const REST = 300; // ms after the first drawing until the marks are asked for
 const SETTLE = 250; // ms after a slider's last move until the server is asked
 const PREFIX = /^[/._-]+/;
 const figures = new Map();
@@ -32,6 +33,7 @@ let pass = 0;
 let settling = 0;
 let showsHidden = false;
 let lookAtMarks = null;
+let firstMarks = 0;
 
 function start() {
   place = document.querySelector("[data-charts]");
@@ -235,7 +237,9 @@ function paint() {
   for (const figure of dirty) {
     if (figure.mounted && !figure.visible) continue; // drawn when it is scrolled to
     dirty.delete(figure);
-    if (figure.isReady) figure.paint(); // else it asks again when it is
+    if (!figure.isReady) continue; // it asks again when it is
+    figure.paint();
+    firstMarks ||= setTimeout(lookAtMarks, REST);
   }
   setTimeout(() => {
     pass = [...dirty].some((figure) => figure.visible) ? requestAnimationFrame(paint) : 0;

@@ -12,6 +12,7 @@ const SHAPES = { attempt: "▸", checkpoint: "◆", hold: "■", release: "▷",
 let marks = [];
 let version = 0;
 
+// the answer is for whoever wants to look: first when the charts are drawn, which must not wait for it
 export function startMarks(url, whenChanged) {
   const page = document.querySelector("[data-job]");
   let waiting = 0;
@@ -31,7 +32,6 @@ export function startMarks(url, whenChanged) {
   const soon = () => (waiting ||= setTimeout(look, SETTLE));
   new MutationObserver(soon).observe(page, { attributeFilter: ["data-version", "data-status"] });
   setInterval(() => page.dataset.status === "running" && document.visibilityState === "visible" && soon(), PACE);
-  look();
   return look;
 }
 

@@ -22,7 +22,8 @@ for step in range(400):
 END"""
 POINTS = """key => {
   const card = document.querySelector(`[data-chart][data-key="${key}"]`);
-  const [, count] = card?.textContent.match(/([0-9,]+) points?/) || ["", "0"];
+  const says = card?.querySelector("figcaption .count") ?? card?.querySelector("figcaption");
+  const [, count] = says?.textContent.match(/([0-9,]+) points?/) || ["", "0"];
   return Number(count.replace(",", ""));
 }"""
 
