@@ -9,7 +9,7 @@ from django.utils.translation import gettext as _
 from accounts import audit
 from accounts.models import MembershipChange
 from accounts.roles import Verb, allows
-from jobs import lifecycle
+from jobs import intents
 from jobs.models import Job
 from jobs.states import JobStatus, Reason
 
@@ -43,7 +43,7 @@ def _hold(job: Job) -> bool:
         text = _("%(user)s may not run jobs in %(namespace)s any more: a lead releases or stops it.") % about
     else:
         text = _("The account of %(user)s is disabled: a lead of %(namespace)s releases or stops it.") % about
-    if not lifecycle.hold_for_lead(job, text=text):
+    if not intents.hold_for_lead(job, text=text):
         return False  # it has moved meanwhile; the next look finds it where it is
     audit.record(None, "job.hold", target=job.pk, namespace=job.namespace.slug, after={"owner": job.owner.username})
     return True

@@ -18,7 +18,7 @@ from accounts import audit
 from accounts.access import get_namespace, may
 from accounts.models import Namespace, User
 from accounts.roles import Verb
-from jobs import archives, credentials, faults, git_address, lifecycle, live
+from jobs import archives, credentials, faults, git_address, intents, live
 from jobs.exceptions import IdempotencyConflict, NeverFits, NotAllowed, SpecError, WrongState
 from jobs.forecast import Forecast, Verdict
 from jobs.models import Cluster, CodeArchive, Job, JobEvent, JobFeed, JobSecret, PriorityClass, Runtime
@@ -217,7 +217,7 @@ def cancel(job: Job, *, user: User, note: str = "", at_once: bool = False, reque
     def act(job: Job) -> bool:
         if job.is_final or (job.cancel_requested_at and not (at_once and not job.stop_now_at)):
             return True
-        if not lifecycle.request_cancel(job, actor=user, note=note, at_once=at_once):
+        if not intents.request_cancel(job, actor=user, note=note, at_once=at_once):
             return False
         audit.record(user, "job.stop", target=job.pk, namespace=job.namespace.slug, request=request)
         live.wake("jobs.tasks.stop_wanted")
@@ -234,7 +234,7 @@ def hold(job: Job, *, user: User, request: HttpRequest | None = None) -> Job:
             raise WrongState(_("A job that is over cannot be held."))
         if job.held_by_id:
             return True
-        if not lifecycle.hold(job, actor=user):
+        if not intents.hold(job, actor=user):
             return False
         audit.record(user, "job.hold", target=job.pk, namespace=job.namespace.slug, request=request)
         live.wake("jobs.tasks.stop_wanted")
@@ -249,7 +249,7 @@ def release(job: Job, *, user: User, request: HttpRequest | None = None) -> Job:
     def act(job: Job) -> bool:
         if job.held_by_id is None:
             return True
-        if not lifecycle.release(job, actor=user):
+        if not intents.release(job, actor=user):
             return False
         audit.record(user, "job.release", target=job.pk, namespace=job.namespace.slug, request=request)
         live.wake("jobs.tasks.dispatch_waiting")

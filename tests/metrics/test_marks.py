@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from jobs import lifecycle
+from jobs import intents, lifecycle
 from jobs.models import Attempt, Job, JobEvent
 from metrics import ingest, sealing
 from metrics.chunks import FULL
@@ -41,8 +41,8 @@ def test_a21_hold_release_and_warning_stand_at_the_step_before_them(alice: Any, 
     job = make_job(alice, vision)
     told(job, "loss", range(0, 1000, 10))
     told(job, "rare", range(0, 1000, 500))
-    lifecycle.hold(job, actor=carol)
-    lifecycle.release(job, actor=alice)
+    intents.hold(job, actor=carol)
+    intents.release(job, actor=alice)
     lifecycle.warn_of_limit(job, ends_at=at(500))
     lifecycle.explain(job, "SettingUp", "Its pods are starting.")  # nothing that people look for in a chart
     for place, event in enumerate(JobEvent.objects.filter(job=job).order_by("pk")):
@@ -91,7 +91,7 @@ def test_a21_the_step_is_exact_where_a_chart_has_only_buckets(alice: Any, carol:
     count = max(3 * BUCKETS, 3 * FULL)
     told(job, "loss", range(count))
     sealing.seal(job.pk, 1, leave=timedelta(0))
-    lifecycle.hold(job, actor=carol)
+    intents.hold(job, actor=carol)
     for second in (0, 17, 4999.5, count - 2):
         JobEvent.objects.filter(job=job).update(at=at(second))
         assert steps_of(job) == [("hold", int(second))]
@@ -99,7 +99,7 @@ def test_a21_the_step_is_exact_where_a_chart_has_only_buckets(alice: Any, carol:
 
 def test_a21_without_points_there_are_marks_without_steps(alice: Any, carol: Any, dave: Any, vision: Any) -> None:
     job = make_job(alice, vision)
-    lifecycle.hold(job, actor=carol)
+    intents.hold(job, actor=carol)
     client = Client()
     client.force_login(alice)
     [mark] = client.get(f"/jobs/{job.pk}/marks/").json()["marks"]
