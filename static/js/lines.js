@@ -9,6 +9,7 @@ const MARKS = [
   ["dropped", /^\[\d+ lines dropped by the rate limit\]$/],
   ["checkpoint", /\b(?:sav(?:ed|ing)|wrote)\b.{0,40}\bcheckpoint|\bcheckpoint\b.{0,60}\b(?:saved|written)\b/i],
 ];
+const CUT = / … \[\d+ more bytes of this line were cut\]$/; // at its far end, where nobody looks
 const data = new WeakMap(); // element -> the line as it was written
 // one maker for all: asked for line by line, words of a time take longer than the rest of a line
 const clocks = new Intl.DateTimeFormat([], { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" });
@@ -55,7 +56,7 @@ function part(tag, name, words) {
 export function levelOf({ text, level = "", continues = false }) {
   const words = plain(text.length > 2000 ? text.slice(0, 2000) : text);
   const mark = continues ? "" : (MARKS.find(([, pattern]) => pattern.test(words))?.[0] ?? "");
-  return mark || (!continues && ["error", "warning"].includes(level) ? level : "");
+  return mark || (!continues && ["error", "warning"].includes(level) ? level : "") || (CUT.test(text.slice(-80)) ? "cut" : "");
 }
 
 export function written(element) {

@@ -1,4 +1,4 @@
-// What stands out among the lines that are loaded: tracebacks, errors, warnings, checkpoints, attempts, lines that were dropped. A list to jump from, and one word when one arrives.
+// What stands out among the lines that are loaded: tracebacks, errors, warnings, checkpoints, attempts, lines that were dropped or cut. A list to jump from, and one word when one arrives.
 import { levelOf, whole } from "./lines.js";
 import { plain } from "./ansi.js";
 import { gettext, said } from "./words.js";
@@ -69,6 +69,7 @@ export class LogJumps {
         traceback: gettext("{number} traceback: {text}"), memory: gettext("{number} out of memory: {text}"),
         error: gettext("{number} error: {text}"), warning: gettext("{number} warning: {text}"),
         checkpoint: gettext("{number} checkpoint: {text}"), dropped: gettext("{number} {text}"),
+        cut: gettext("{number} a line that was cut at 64 KiB: {text}"),
       }[line.dataset.level],
       values,
     );

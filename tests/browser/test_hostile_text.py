@@ -25,6 +25,7 @@ NO_PAGES = {
     "/sdk/<name>",
     "/code/<sha256>/",
     "/jobs/<job_id>/logs/raw/",
+    "/jobs/export.csv",
 }
 
 
@@ -212,7 +213,7 @@ def test_files_and_raw_lines_are_fetched_and_never_shown_as_a_page(
 
 # a character that nobody sees, outside of an element that shows its code and holds its effect
 BARE = r"""() => {
-  const hidden = /[\\u00ad\\u061c\\u200b\\u200e\\u200f\\u202a-\\u202e\\u2060-\\u206f\\ufeff]/;
+  const hidden = /[\u00ad\u061c\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff]/;
   const found = hidden.test(document.title) ? [document.title] : [];
   const walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
   for (let node = walk.nextNode(); node; node = walk.nextNode()) {

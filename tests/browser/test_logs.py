@@ -352,6 +352,33 @@ def test_c10_what_stands_out_is_marked_and_listed(visit: Any, long_job: str) -> 
     expect(page.locator(".line[data-level=warning]")).to_have_count(1)
 
 
+def test_c9_and_c10_every_mark_is_in_the_gutter_and_in_the_list(visit: Any, portal: Any) -> None:
+    job = portal.submit("echo first")
+    portal.wait_for(job, "succeeded")
+    said = {
+        "warning": "WARNING: grad norm 34.1",
+        "checkpoint": "Saved checkpoint to /ckpt/step-100.pt",
+        "memory": "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB",
+        "traceback": "Traceback (most recent call last):",
+        "error": "ValueError: no label",
+        "dropped": "[1234 lines dropped by the rate limit]",
+        "cut": f"{'x' * 65536} … [77 more bytes of this line were cut]",
+    }
+    store(portal, job, f"store([(text, False) for text in {list(said.values())!r}])")
+    one = open_log(visit, job, viewport={"width": 1280, "height": 900})
+    page = one.page
+    for level in said:
+        expect(page.locator(f".line[data-level={level}]")).to_have_count(1)
+    page.locator("[data-log-jumps] summary").click()
+    items = page.locator("[data-log-jump-list] button")
+    expect(items).to_have_count(len(said))
+    expect(items.nth(5)).to_contain_text("1234 lines dropped by the rate limit")
+    expect(items.nth(6)).to_contain_text("cut at 64 KiB")
+    one.picture("logs-marks")
+    page.goto(f"/jobs/{job}/logs/?level=warning")
+    expect(page.locator(".line .x")).to_have_text([said["warning"], said["dropped"]])
+
+
 def test_c11_a_log_is_no_live_region_and_its_tools_have_names(visit: Any, portal: Any) -> None:
     job = portal.submit("echo first")
     portal.wait_for(job, "succeeded")

@@ -109,6 +109,25 @@ def test_hard_bytes_of_two_attempts_outlive_their_objects(yard: Yard, job: Job) 
     assert not LogBlock.objects.exists()
 
 
+def test_c9_a_flood_is_capped_and_every_line_of_it_is_kept_or_counted(yard: Yard, job: Job) -> None:
+    total = 40_000
+    ref = yard.start("", argv=["python", "-c", f"for n in range({total}): print('line', n)"], job_id=job.pk)
+    attempt = make_attempt(job, uid=ref.uid)
+    Attempt.objects.filter(pk=attempt.pk).update(kubernetes_namespace=ref.namespace, object_name=ref.name)
+    attempt.refresh_from_db()
+    yard.end_of(ref)
+    LogFollower(yard.cluster).follow(attempt, list(attempt.workers.all()))
+    lines = every_line(job)
+    kept = [line["text"] for line in lines if line["text"].startswith("line ")]
+    words = [line for line in lines if line["text"].endswith("lines dropped by the rate limit]")]
+    assert len(kept) + len(words) == len(lines)
+    assert words, "so many lines within a second are too many"
+    assert len(kept) + sum(int(line["text"].strip("[").split()[0]) for line in words) == total
+    assert {line["level"] for line in words} == {"warning"}
+    assert sealing.seal(job.pk, whole=True) == len(lines)
+    assert kept[-100:] == [f"line {number}" for number in range(total - 100, total)], "the last words of a flood"
+
+
 def test_long_lines_make_small_blocks_and_short_pages(yard: Yard, job: Job) -> None:
     ref = yard.start("", argv=["python", "-c", "for n in range(30): print(n, 'x' * 60_000)"], job_id=job.pk)
     attempt = make_attempt(job, uid=ref.uid)

@@ -133,7 +133,7 @@ class RateCap:
     def pass_on(self, lines: list[Line], now: float) -> list[Line]:
         passed = self.reopen(now)
         for line in lines:
-            size = len(line[1])
+            size = len(line[1].encode())
             if self._lines >= LINES_PER_SECOND or self._bytes + size > BYTES_PER_SECOND:
                 self._dropped += 1
                 self._aside.append(line)
