@@ -112,7 +112,7 @@ export function paint(root, job) {
   put(root, "reason", isRow ? howText(job) : job.reason.text);
   const reason = bound(root, "reason");
   if (reason) {
-    reason.title = job.reason.text;
+    reason.title = uncovered(job.reason.text);
     if (isRow) reason.toggleAttribute("data-silent", job.status === "running" && !headline(job, 1) && !job.cancel_requested_at);
   }
   put(root, "exit", job.exit_code === null ? "" : String(job.exit_code));
