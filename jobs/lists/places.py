@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from django.db.models import BigIntegerField, ExpressionWrapper, F, Sum, Value
 from django.db.models.functions import Greatest
 from django.utils import timezone
+from django.utils.translation import gettext as _
 
 from jobs.models import Attempt, Job
 from jobs.queue import ranked
@@ -21,6 +22,10 @@ class Place(NamedTuple):
 
     position: int
     of: int
+
+    @property
+    def words(self) -> str:
+        return _("#%(position)s of %(of)s") % self._asdict()
 
 
 class _InLine(NamedTuple):

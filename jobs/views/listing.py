@@ -20,7 +20,7 @@ from jobs.lists.columns import Look
 from jobs.lists.controls import with_values
 from jobs.lists.filters import ME, JobFilter, only_filter, read_leniently
 from jobs.lists.places import Place, places, with_places
-from jobs.lists.row_template import row_template
+from jobs.lists.row_template import rows_template
 from jobs.lists.sight import Sight
 from jobs.models import Cluster, Job, PriorityClass
 from jobs.querysets import JobQuerySet
@@ -72,7 +72,7 @@ def job_list(request: HttpRequest) -> HttpResponse:
         {
             **told,
             "jobs": rows,
-            "row": row_template(look.columns),
+            "rows": rows_template(look.columns),
             "page": page,
             "filter": wanted,
             "look": look,

@@ -12,6 +12,7 @@ from django.utils.safestring import SafeString
 from django.utils.translation import get_language
 from django.utils.translation import gettext as _
 
+from jobs.lists.places import Place
 from portal.templatetags.shown import first_values, moment, progress_words, short, span
 
 register = template.Library()
@@ -79,27 +80,36 @@ def asked(resources: dict[str, Any]) -> str:
     return f"{resources['total_gpus']}x{resources['gpu_type'] or 'GPU'} ({resources['workers']}w)"
 
 
+@register.filter
+def place(job: dict[str, Any]) -> str:
+    """Where it stands in the line, if it does: #3 of 12."""
+    return Place(job["queue_position"], job["queue_length"]).words if job["queue_position"] else ""
+
+
 @register.simple_tag
-def empty_job() -> dict[str, Any]:
+def empty_jobs() -> list[dict[str, Any]]:
     """A row for the scripts to fill, of the same markup as all rows."""
-    return {
-        "id": "",
-        "name": "",
-        "status": "queued",
-        "attempt": 0,
-        "reason": {"code": "", "text": ""},
-        "progress": None,
-        "headline": {},
-        "resources": {"workers": 1, "gpus": 0, "gpu_type": "", "total_gpus": 0},
-        "held_by": None,
-        "cancel_requested_at": None,
-        "tags": [],
-        "created_at": "",
-        "queued_at": "",
-        "started_at": None,
-        "finished_at": None,
-        "archived_at": None,
-        "archived_by": None,
-        "queue_position": None,
-        "version": "",
-    }
+    return [_EMPTY]
+
+
+_EMPTY = {
+    "id": "",
+    "name": "",
+    "status": "queued",
+    "attempt": 0,
+    "reason": {"code": "", "text": ""},
+    "progress": None,
+    "headline": {},
+    "resources": {"workers": 1, "gpus": 0, "gpu_type": "", "total_gpus": 0},
+    "held_by": None,
+    "cancel_requested_at": None,
+    "tags": [],
+    "created_at": "",
+    "queued_at": "",
+    "started_at": None,
+    "finished_at": None,
+    "archived_at": None,
+    "archived_by": None,
+    "queue_position": None,
+    "version": "",
+}

@@ -21,6 +21,7 @@ from jobs.timeline import Phase
 
 register = template.Library()
 
+UNITS = (_lazy("%d d"), _lazy("%d h"), _lazy("%d m"), _lazy("%d s"))
 NARROWEST = 0.6  # percent of the timeline: a phase of a second is still seen
 
 
@@ -41,13 +42,11 @@ def span(seconds: float | None) -> str:
     if seconds is None:
         return ""
     whole = max(0, round(seconds))
-    days, hours, minutes = whole // 86400, whole // 3600 % 24, whole // 60 % 60
-    parts = [
-        words % count
-        for words, count in ((_("%d d"), days), (_("%d h"), hours), (_("%d m"), minutes), (_("%d s"), whole % 60))
-    ]
-    first = next((place for place, count in enumerate((days, hours, minutes)) if count), 3)
-    return " ".join(part for part in parts[first : first + 2] if not part.startswith("0 ")) or _("%d s") % 0
+    counts = (whole // 86400, whole // 3600 % 24, whole // 60 % 60, whole % 60)
+    first = next((place for place, count in enumerate(counts) if count), 3)
+    shown = range(first, min(first + 2, len(UNITS)))
+    # only what is shown is translated: a page of a list says a hundred of these
+    return " ".join(str(UNITS[place]) % counts[place] for place in shown if counts[place]) or str(UNITS[3]) % 0
 
 
 @register.filter
@@ -57,10 +56,10 @@ def age(value: str | datetime | None) -> str:
     if then is None:
         return ""
     seconds = max(0.0, (timezone.now() - then).total_seconds())
-    for length, words in ((86400, _("%d d")), (3600, _("%d h")), (60, _("%d m"))):
+    for length, words in zip((86400, 3600, 60), UNITS, strict=False):
         if seconds >= length:
-            return words % (seconds // length)
-    return _("%d s") % seconds
+            return str(words) % (seconds // length)
+    return str(UNITS[3]) % seconds
 
 
 @register.filter

@@ -20,7 +20,8 @@ DRAWN = 50  # jobs of the first page with points to draw
 
 
 def fill() -> None:
-    """A year of jobs of four people, all over but the newest 200, which are held: nothing of them starts."""
+    """A year of jobs of four people, all over but the newest 200: half of those are held, half ask for more than there is."""
+    from django.db import connection
     from django.utils import timezone
 
     from accounts.models import Namespace, User
@@ -44,7 +45,8 @@ def fill() -> None:
             "tags": [f"sweep{number % 50}"],
         }
         if number < 200:
-            fields |= {"status": "queued", "reason_code": "Held", "held_by_id": owner.pk, "finished_at": None}
+            held = {"reason_code": "Held", "held_by_id": owner.pk} if number % 2 else {"gpus": 512}
+            fields |= {"status": "queued", "finished_at": None, **held}
         else:
             fields |= {"status": ("succeeded", "failed", "cancelled")[number % 3], "finished_at": at}
         rows.append(Job(**fields))
@@ -60,6 +62,8 @@ def fill() -> None:
         ),
         batch_size=1000,
     )
+    with connection.cursor() as cursor:  # as it would be some minutes later
+        cursor.execute("VACUUM ANALYZE")
     points = {"train/loss": [(step, 1 / (step + 1)) for step in range(1000)]}
     for job in rows[:DRAWN]:
         report(job, points)
@@ -114,7 +118,7 @@ def main() -> int:
         for path, headers in (
             ("/jobs/", cookie),
             ("/jobs/?page=100", cookie),
-            ("/jobs/?status=queued", cookie),
+            ("/jobs/?status=queued&sort=position", cookie),
             ("/jobs/?q=digits+99", cookie),
             ("/jobs/?sort=name&cols=status,name,how,metric,who,gpus,spent,age,priority,tags,id", cookie),
             (sparklines(), cookie),
