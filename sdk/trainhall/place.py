@@ -22,7 +22,7 @@ class Place(NamedTuple):
 
     def read_token(self) -> str:
         """Read each time: a mounted secret may be renewed under our feet."""
-        with open(self.token_file, encoding="utf-8") as file:
+        with open(self.token_file, encoding="utf-8", errors="replace") as file:
             return file.read().strip()
 
 

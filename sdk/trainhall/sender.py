@@ -46,6 +46,10 @@ def import_all() -> None:
     assert all((encodings.idna, json, tempfile, spool, tensors, web))
 
 
+class _NoToken(Exception):
+    """What stands where the token should be cannot be sent."""
+
+
 class Sender:
     def __init__(self, place: Place, source: str = "") -> None:
         self.place = place
@@ -255,6 +259,9 @@ class Sender:
             return True
         try:
             answer = self._post(batch)
+        except _NoToken as error:
+            self._failed("{}; points wait.".format(error))
+            return False
         except Exception as error:
             self._failed("the portal cannot be reached ({}); points wait and are sent later.".format(_words(error)))
             return False
@@ -279,7 +286,7 @@ class Sender:
             self._web = Web(self.place.url, TIMEOUT)
         token = self.place.read_token()
         if not is_sendable(token):
-            raise ValueError("{} holds no token".format(self.place.token_file))
+            raise _NoToken("{} holds no token of a job".format(self.place.token_file))
         headers = {"Authorization": "Bearer " + token, "Content-Type": "application/json"}
         if batch.is_gzip:
             headers["Content-Encoding"] = "gzip"

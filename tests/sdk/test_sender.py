@@ -141,6 +141,18 @@ class TestThePortalIsNot:
         assert first == f"trainhall: the portal refused points for good: {status} The door says no."
         assert last == "trainhall: 160 points were lost and 0 refused."
 
+    @pytest.mark.parametrize("token", ["“foreign”\x07".encode(), b"\xff\xfe", b""])
+    def test_what_is_no_token_is_told_in_a_line_and_not_shown(
+        self, token: bytes, run_python: Run, door: Door, tmp_path: Path
+    ) -> None:
+        (tmp_path / "token").write_bytes(token)
+        done = run_python(TRAIN.format(steps=300, pause=0.01))
+        assert (done.returncode, done.stdout) == (0, "trained\n")
+        lines = lines_of(done)
+        assert f"trainhall: {tmp_path}/token holds no token of a job; points wait." in lines
+        assert "foreign" not in done.stderr and "Traceback" not in done.stderr
+        assert door.requests == []
+
     def test_memory_is_bounded_and_the_disk_takes_the_rest(
         self, job_env: dict[str, str], door: Door, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
