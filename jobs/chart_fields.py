@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
+from accounts.disguise import hidden_in, uncovered
 from jobs.fields import CONTROL, FieldReader
 from jobs.spec import ChartGoal, Charts
 
@@ -66,6 +67,8 @@ def _is_name(reader: FieldReader, field: str, name: object) -> bool:
         reader.wrong(field, f"{name!r} is not the name of a metric; put it in quotes"[:300])
     elif len(name) > LONGEST or CONTROL.search(name):
         reader.wrong(field, f"{name[:60]!r} is longer than {LONGEST} characters or holds a control character")
+    elif hidden := hidden_in(name):
+        reader.wrong(field, f"{uncovered(name)[:60]!r} holds {hidden}, which nobody sees")
     else:
         return True
     return False

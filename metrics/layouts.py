@@ -13,8 +13,10 @@ from typing import Any, Self, TypeVar
 
 from django.db import transaction
 from django.http import HttpRequest
+from django.utils.translation import gettext as _
 
 from accounts.audit import record
+from accounts.disguise import hidden_in
 from accounts.models import Namespace, User
 from jobs.chart_fields import BESTS, FARTHEST, LONGEST_LABEL, SIZES
 from jobs.models import Job
@@ -53,7 +55,10 @@ class Layout:
 
 
 class BadLayout(ValueError):
-    """Too many, or something that is no name of a metric."""
+    """Too many, or something that cannot be; says what."""
+
+    def __init__(self, message: str = "") -> None:
+        super().__init__(message or _("This is no layout of charts. Load the page again and change it once more."))
 
 
 def layout_of(user: User, job: Job, *, keys: Sequence[str]) -> Layout:
@@ -132,10 +137,13 @@ def _checked(data: Any) -> dict[str, Any]:
     for name, is_good in readers.items():
         entries = data.get(name) or {}
         if not isinstance(entries, dict) or not all(_is_key(key) and is_good(entries[key]) for key in entries):
-            raise BadLayout
+            goal = _("A goal is a number, with a name of at most %(most)s characters.") % {"most": LONGEST_LABEL}
+            raise BadLayout(goal if name == "goals" else "")
         layout[name] = entries
-    if len(layout["pins"]) > MOST_PINS or any(len(entries) > MOST for entries in layout.values()):
-        raise BadLayout
+    if len(layout["pins"]) > MOST_PINS:
+        raise BadLayout(_("At most %(most)s charts can be pinned.") % {"most": MOST_PINS})
+    if any(len(entries) > MOST for entries in layout.values()):
+        raise BadLayout(_("A layout has at most %(most)s charts of a kind.") % {"most": MOST})
     layout["sizes"] = {key: size for key, size in layout["sizes"].items() if size != SIZES[0]}
     return {name: entries for name, entries in layout.items() if entries or name in ("pins", "hidden")}
 
@@ -150,7 +158,7 @@ def _is_goal(goal: Any) -> bool:
     value, label = goal["value"], goal["label"]
     if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < FARTHEST:
         return False
-    return isinstance(label, str) and len(label) <= LONGEST_LABEL and not why_not_a_name(label)
+    return isinstance(label, str) and len(label) <= LONGEST_LABEL and not why_not_a_name(label) and not hidden_in(label)
 
 
 @transaction.atomic

@@ -98,11 +98,9 @@ def _changed(request: HttpRequest, job: Job, keep: Any, forget: Any) -> HttpResp
     else:
         try:
             keep(user, job.namespace, _sent(request), request=request)
-        except layouts.BadLayout:
-            message = _("At most %(most)s charts can be pinned, each by the name of a metric.") % {
-                "most": layouts.MOST_PINS
-            }
-            return JsonResponse({"error": {"code": "bad_layout", "message": message, "fields": {}}}, status=422)
+        except layouts.BadLayout as refused:
+            error = {"code": "bad_layout", "message": str(refused), "fields": {}}
+            return JsonResponse({"error": error}, status=422)
     keys = [one["key"] for one in keys_of([summary(one) for one in store.list_series(job.pk)])]
     return JsonResponse(layouts.layout_of(user, job, keys=keys).document())
 

@@ -10,7 +10,7 @@ import { ask, follow } from "./socket.js";
 import { forgetTokens } from "./tokens.js";
 import { paintTools, startTools } from "./tools.js";
 import { whenThemeChanges } from "./toggle.js";
-import { change, startView, toggled, view, whenViewChanges } from "./view_state.js";
+import { change, matcher, startView, toggled, view, whenViewChanges } from "./view_state.js";
 
 const MOST = 12; // plots kept while they are off the screen: SVG charts cost
 const RETRY = 3000;
@@ -116,16 +116,6 @@ function adopt(fresh) {
 }
 
 // ---- which cards are seen, and what is drawn in them
-
-function matcher() {
-  try {
-    const pattern = new RegExp(view.q, "i");
-    return { test: (key) => pattern.test(key), isBroken: false };
-  } catch {
-    const text = view.q.toLowerCase();
-    return { test: (key) => key.toLowerCase().includes(text), isBroken: true };
-  }
-}
 
 function base({ key, group }) {
   // "train/loss" of the group train and "val/loss" of val are both the loss

@@ -107,3 +107,14 @@ export function toggled(set, value, on = !set.has(value)) {
   else next.delete(value);
   return next;
 }
+
+// what the search above the charts finds: a pattern, or plain text as long as it is none
+export function matcher() {
+  try {
+    const pattern = new RegExp(view.q, "i");
+    return { test: (key) => pattern.test(key), isBroken: false };
+  } catch {
+    const text = view.q.toLowerCase();
+    return { test: (key) => key.toLowerCase().includes(text), isBroken: true };
+  }
+}

@@ -84,6 +84,7 @@ def test_a17_a_job_from_before_there_were_charts_is_read_too() -> None:
         ({"pin": "val/acc"}, "charts.pin", "must be a list of at most 200 names of metrics, such as [val/acc"),
         ({"hide": [3]}, "charts.hide", "3 is not the name of a metric; put it in quotes"),
         ({"order": ["a" * 201]}, "charts.order", "longer than 200 characters"),
+        ({"pin": ["loss\u202e"]}, "charts.pin", "holds U+202E, which nobody sees"),
         ({"size": {"a": "huge"}}, "charts.size.a", "must be one of small, wide, full, not 'huge'"),
         ({"size": ["a"]}, "charts.size", "must map at most 200 names of metrics, such as {val/acc: wide}"),
         ({"best": {"a": "lowest"}}, "charts.best.a", "must be one of min, max"),

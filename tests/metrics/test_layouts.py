@@ -82,6 +82,7 @@ def test_a16_an_order_holds_within_groups_and_lifts_their_group(alice: Any, char
         {"goals": {"lr": {"value": 10**400, "label": ""}}},
         {"goals": {"lr": {"value": 1, "label": "a" * 61}}},
         {"goals": {"lr": {"value": 1, "label": "\0"}}},
+        {"goals": {"lr": {"value": 1, "label": "paper\u202e"}}},
         {"goals": {"": {"value": 1, "label": ""}}},
         {"order": "lr"},
         {"order": [f"x/{number}" for number in range(layouts.MOST + 1)]},
