@@ -229,6 +229,6 @@ def wrong_rule(rule: object) -> str:
         groups = compile_pattern(rule["pattern"]).groupindex
     except ValueError as error:
         return _("the pattern is not RE2: %(why)s") % {"why": error}
-    if not set(groups) - {"step", "epoch"}:
+    if not set(groups) - {"step", "epoch", "total"}:
         return _("the pattern names no metric; write one as (?P<loss>[0-9.]+)")
     return ""

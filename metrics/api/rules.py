@@ -57,4 +57,18 @@ class RuleTestView(APIView):
         asked.is_valid(raise_exception=True)
         sent = asked.validated_data
         lines = sent["lines"] if "lines" in sent else [sent["line"]]
-        return Response(try_lines(lines, sent.get("rules", [])))
+        return Response(_in_words(try_lines(lines, sent.get("rules", []))))
+
+
+def _in_words(found: dict[str, list[dict[str, Any]]]) -> dict[str, list[dict[str, Any]]]:
+    """The answer with a sentence for each code."""
+    why = {"denied": _("a word like this is never a metric; a rule may name it otherwise")}
+    wrong = {
+        "no_rule": _("a rule is {pattern: …, group: …}"),
+        "no_metric": _("the pattern names no metric; write one as (?P<loss>[0-9.]+)"),
+    }
+    return {
+        **found,
+        "ignored": [{**one, "why": why[one["why"]]} for one in found["ignored"]],
+        "errors": [{"rule": one["rule"], "message": wrong.get(one["code"]) or one["said"]} for one in found["errors"]],
+    }

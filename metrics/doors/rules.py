@@ -56,21 +56,21 @@ def _number(words: str) -> float | None:
 
 
 def compile_rules(rules: Any) -> tuple[list[Rule], list[dict[str, Any]]]:
-    """The rules that can be used, and what is wrong with the others: `{"rule": its number, "message"}`."""
+    """The rules that can be used, and what is wrong with the others: `{"rule": its number, "code", "said": what RE2 says}`."""
     usable: list[Rule] = []
     errors: list[dict[str, Any]] = []
     for number, rule in enumerate(rules if isinstance(rules, list) else [], start=1):
         if not isinstance(rule, dict) or not isinstance(rule.get("pattern"), str):
-            errors.append({"rule": number, "message": "a rule is {pattern: …, group: …}"})
+            errors.append({"rule": number, "code": "no_rule", "said": ""})
             continue
         try:
             pattern = compile_pattern(rule["pattern"])
         except ValueError as error:
-            errors.append({"rule": number, "message": str(error)})
+            errors.append({"rule": number, "code": "bad_pattern", "said": str(error)})
             continue
         names = tuple(pattern.groupindex)
         if not set(names) - {"step", "epoch", "total"}:
-            errors.append({"rule": number, "message": "the pattern names no metric; write one as (?P<loss>[0-9.]+)"})
+            errors.append({"rule": number, "code": "no_metric", "said": ""})
             continue
         group = rule.get("group")
         usable.append(Rule(number, pattern, group.strip() if isinstance(group, str) else "", names))

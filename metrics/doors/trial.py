@@ -11,11 +11,10 @@ from metrics.doors.rules import Rule, compile_rules
 from metrics.doors.stdout import plain, read_line
 from metrics.spelling import as_json
 
-WHY = {"denied": "a word like this is never a metric; a rule may name it otherwise"}
-
 
 def try_lines(lines: Sequence[str], rules: Any) -> dict[str, list[dict[str, Any]]]:
-    """`metrics`, `ignored` and the `errors` of rules. A name need not come three times here, so that one line is enough."""
+    """`metrics`, `ignored` and the `errors` of rules, as codes that `metrics.api.rules` has sentences for. A name need not
+    come three times here, so that one line is enough."""
     usable, errors = compile_rules(rules)
     answer: dict[str, list[dict[str, Any]]] = {"metrics": [], "ignored": [], "errors": errors}
     memory = Memory(admit=lambda _key: True)
@@ -35,4 +34,4 @@ def _try_line(
         if one.start is not None and plain(line) == line:
             found["start"] = one.start
         answer["metrics"].append(found)
-    answer["ignored"] += [{"line": index, "key": key, "why": WHY[why]} for key, why in reading.ignored]
+    answer["ignored"] += [{"line": index, "key": key, "why": why} for key, why in reading.ignored]

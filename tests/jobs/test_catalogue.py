@@ -112,6 +112,7 @@ def test_two_admins_do_not_undo_each_other(place: Any, admin: Any) -> None:
         ({"locked": "image"}, "locked", "list"),
         ({"metric_rules": [{"pattern": "(a"}]}, "metric_rules", "rule 1"),
         ({"metric_rules": [{"pattern": "loss"}]}, "metric_rules", "names no metric"),
+        ({"metric_rules": [{"pattern": r"of (?P<total>\d+)"}]}, "metric_rules", "names no metric"),
         ({"metric_rules": [{"pattern": r"(?P<a>x)(?=y)"}]}, "metric_rules", "RE2"),
         ({"colour": "red"}, "colour", "known are"),
         ({"title": "x" * 101}, "title", "100"),

@@ -40,7 +40,8 @@ def test_what_is_wrong_with_a_rule_is_said() -> None:
     )
     assert len(rules) == 1
     assert [error["rule"] for error in errors] == [2, 3, 4, 5]
-    assert all(error["message"] for error in errors)
+    assert {error["code"] for error in errors} <= {"no_rule", "bad_pattern", "no_metric"}
+    assert all(error["said"] for error in errors if error["code"] == "bad_pattern")
 
 
 def test_a_pattern_that_hangs_others_does_not_hang_here() -> None:

@@ -24,7 +24,7 @@ def test_one_line_is_enough(ask: Any) -> None:
         ("acc", "NaN", 1200, 3, "pairs"),
     ]
     assert found["metrics"][0]["start"] == 18
-    assert [one["key"] for one in found["ignored"]] == ["seed"]
+    assert [(one["key"], one["why"][:19]) for one in found["ignored"]] == [("seed", "a word like this is")]
     assert found["errors"] == []
 
 
@@ -33,7 +33,7 @@ def test_rules_are_tried_and_wrong_ones_named(ask: Any) -> None:
     found = ask(lines=["step=5", "top1 91.5", "nothing"], rules=rules).json()
     [metric] = found["metrics"]
     assert (metric["key"], metric["step"], metric["by"], metric["line"]) == ("val/top1", 5, "rule 1", 1)
-    assert [error["rule"] for error in found["errors"]] == [2]
+    assert [(error["rule"], bool(error["message"])) for error in found["errors"]] == [(2, True)]
 
 
 @pytest.mark.parametrize(
