@@ -14,6 +14,7 @@ from jobs.dispatch import objects_of
 from jobs.models import Attempt, Job
 from jobs.parsing import Parsed, argv_of
 from jobs.quoting import fill_in
+from jobs.yaml_text import to_yaml
 
 MASK = "(made at launch)"
 
@@ -33,8 +34,9 @@ def manifests_of(job: Job) -> list[Manifest]:
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """What a job's main container gets, in the words of people."""
+    """What a job's main container gets, in the words of people, and all objects as YAML."""
 
+    manifest: str
     command: str  # with its parameters filled in
     image: str
     environment: tuple[tuple[str, str], ...]  # name and value; where it comes from, for a secret
@@ -42,9 +44,11 @@ class Ran:
 
 def what_ran(job: Job) -> Ran:
     spec = job.parsed
-    leader = next(manifest for manifest in manifests_of(job) if manifest["kind"] == "Job")
+    manifests = manifests_of(job)
+    leader = next(manifest for manifest in manifests if manifest["kind"] == "Job")
     main = leader["spec"]["template"]["spec"]["containers"][0]
     return Ran(
+        manifest=to_yaml(manifests),
         command=fill_in(spec.command, spec.parameters),
         image=main["image"],
         environment=tuple((entry["name"], _shown(entry)) for entry in main.get("env", ())),

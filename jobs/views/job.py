@@ -15,13 +15,12 @@ from jobs.documents import job_document
 from jobs.keeping import kept_until
 from jobs.logs.lines import last_lines
 from jobs.outlook import why_waiting
-from jobs.preview import manifests_of, what_ran
+from jobs.preview import what_ran
 from jobs.quoting import fill_in
 from jobs.run_files import list_files
 from jobs.scope import person, visible_job
 from jobs.states import JobStatus
 from jobs.timeline import phases, totals
-from jobs.yaml_text import to_yaml
 
 
 def job_page(request: HttpRequest, job_id: str, template: str, *, status: int = 200, **more: Any) -> HttpResponse:
@@ -107,7 +106,6 @@ def job_spec(request: HttpRequest, job_id: str) -> HttpResponse:
         job_id,
         "jobs/spec.html",
         tab=lambda _job: "spec",
-        manifest=lambda job: to_yaml(manifests_of(job)),
         ran=what_ran,
         files=lambda job: text_files(job.code) if job.code else [],
     )

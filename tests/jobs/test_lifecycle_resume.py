@@ -9,13 +9,14 @@ from typing import Any
 
 import pytest
 
-from jobs import dispatch, submission
+from jobs import dispatch, preview, submission
 from jobs.checkpoints import newest
 from jobs.cluster.port import RunFile
 from jobs.logs.lines import read_lines
 from jobs.models import Attempt, Job, UsageInterval
 from jobs.preview import manifests_of
 from jobs.states import JobStatus
+from tests.factories import make_job
 from tests.jobs.test_journey import Hall
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "resumes.py"
@@ -130,3 +131,19 @@ class TestNewest:
 
     def test_of_two_of_one_moment_the_later_step(self) -> None:
         assert newest([file("ckpt/step-10.pt", 5), file("ckpt/step-9.pt", 5)]) == "step-10.pt"
+
+
+@pytest.mark.django_db
+def test_the_spec_page_makes_the_objects_once(
+    alice: Any, vision: Any, client: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = make_job(alice, vision)
+    made: list[Attempt] = []
+    objects_of = preview.objects_of
+    monkeypatch.setattr(
+        preview, "objects_of", lambda attempt, **more: made.append(attempt) or objects_of(attempt, **more)
+    )
+    client.force_login(alice)
+    page = client.get(f"/jobs/{job.pk}/spec/").content.decode()
+    assert "TRAINHALL_RESUME_FROM" in page and "batch/v1" in page
+    assert len(made) == 1
