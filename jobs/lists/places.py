@@ -46,7 +46,8 @@ def places(*, now: datetime | None = None) -> dict[str, Place]:
     lines: dict[str, list[_InLine]] = defaultdict(list)
     for row in _waiting():
         lines[row.cluster].append(row)
-    used = _used() if lines else {}
+    # what a namespace holds decides between namespaces only
+    used = _used() if any(len({row.namespace for row in line}) > 1 for line in lines.values()) else {}
     found = [
         (position, cluster, job, len(line))
         for cluster, line in lines.items()

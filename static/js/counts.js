@@ -70,6 +70,7 @@ function show(page) {
     const text = places.get(shown.dataset.place) || "";
     if (shown.textContent !== text) shown.textContent = text;
     shown.hidden = !text;
+    shown.title = shown.closest("[data-place-words]")?.dataset.placeWords || "";
   }
   for (const part of page.querySelectorAll("[data-refresh]")) {
     const place = document.querySelector(`[data-refresh="${part.dataset.refresh}"]`);
