@@ -161,6 +161,10 @@ def measure(place: Portal, table: Table) -> None:
     table.line("count of it in the whole log", took, BAR, beside=f"{found['count']} found, done: {found['done']}")
     took, found = timed(lambda: ask(place, connection, job_id, q="WARNING", before=lines + 1, limit=500))
     table.line("the last 500 lines with a common word", took, BAR, beside=f"{len(found['lines'])} lines")
+    took, found = timed(lambda: ask(place, connection, job_id, level="error", limit=500))
+    table.line("every line that is an error", took, BAR, beside=f"{len(found['lines'])} found, done: {found['done']}")
+    took, found = timed(lambda: ask(place, connection, job_id, levels=1))
+    table.line("how many lines of each level", took, BAR, beside=f"{found['levels']}, done: {found['done']}")
     each = [timed(lambda: ask(place, connection, job_id, before=lines + 1, limit=2000))[0] for _time in range(TIMES)]
     table.line("tail of 2,000 lines", max(each), BAR)
     after, count, rounds = 0, 0, 0

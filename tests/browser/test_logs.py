@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from playwright.sync_api import Locator, Page, expect
+
+from tests.portal.running import CHECKOUT
 
 pytestmark = pytest.mark.browser
 
@@ -543,6 +548,16 @@ time.sleep(600)
 END"""
 
 
+def command_line(portal: Any, *words: str) -> list[str]:
+    token = portal.manage("create_token", "alice").stdout.strip()
+    home = {"TRAINHALL_URL": f"http://127.0.0.1:{portal.port}", "TRAINHALL_API_TOKEN": token}
+    command = [sys.executable, "-m", "trainhall", *words]
+    environment = {**os.environ, **home, "PYTHONPATH": str(CHECKOUT / "sdk")}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
+
+
 def test_c7_levels_and_times_with_counts_a_search_and_live_lines(visit: Any, portal: Any) -> None:
     job = portal.submit(SAYS)
     portal.wait_for(job, "running")
@@ -579,6 +594,10 @@ def test_c7_levels_and_times_with_counts_a_search_and_live_lines(visit: Any, por
         page.get_by_role("link", name=".log", exact=True).click()
     assert started.value.suggested_filename == f"{job}-error-warning.log"
     assert started.value.path().read_text().count("\n") == 9
+    assert command_line(portal, "logs", job, "--level", "error", "--since", "2020-01-01") == [
+        *(line for line in texts(page) if "clipped" not in line and "WARNING" not in line)
+    ]
+    assert command_line(portal, "logs", job, "--level", "error", "--until", "2020-01-01") == []
     page.get_by_role("button", name="All lines").click()
     page.wait_for_function(f"() => {LINES}.length >= 99")
     assert "level=" not in page.url
