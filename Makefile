@@ -9,6 +9,9 @@ python := $(venv)/bin/python
 
 run:
 	@sh deploy/bootstrap.sh "$(PYTHON)" $(venv) requirements/runtime.txt "$$PORT"
+ifneq ($(LDAP)$(LDAP_URL),)
+	@sh deploy/bootstrap.sh "$(PYTHON)" $(venv) requirements/ldap.txt
+endif
 	@exec $(python) manage.py up
 
 test: dev

@@ -260,6 +260,22 @@ def groups_of(connection: Any, entry: Entry) -> list[Group]:
     return list(found.values())
 
 
+def look_up(username: str) -> tuple[Entry, list[Group]] | None:
+    """The entry behind a name that somebody would type, and its groups; None if there is none, or more than one."""
+    search = _directory().people
+    wanted = f"(&{search.filter}{_is(search.attribute, username)})"
+    with _asking(), _connected(_directory()) as connection:
+        rows = list(_paged(connection, search, wanted, PERSON_ATTRIBUTES))
+        if len(rows) != 1:
+            return None
+        dn, attributes = rows[0]
+        try:
+            entry = read_person(normal(dn), attributes, name=search.attribute, now=timezone.now())
+        except EntryUnusable as error:
+            raise DirectoryAway(str(error)) from error
+        return entry, groups_of(connection, entry)
+
+
 def read_everybody() -> Everybody:
     """All people and groups, whole: what asks only for changes never sees an entry that is gone. Raise DirectoryAway."""
     directory = _directory()

@@ -136,6 +136,44 @@ class AuditQuery(serializers.Serializer[Any]):
     namespace = serializers.CharField(required=False, max_length=63)
 
 
+class GroupMappingSerializer(serializers.Serializer[Any]):
+    id = serializers.IntegerField(read_only=True)
+    group = serializers.CharField(max_length=300, help_text="A group's name or DN, or a pattern such as ml-*.")
+    namespace = serializers.CharField(
+        max_length=63,
+        allow_null=True,
+        required=False,
+        help_text="A project; null, with a pattern only, gives each group a project of its own.",
+    )
+    role = serializers.ChoiceField(choices=[role.value for role in Role])
+
+
+class GroupMappingListSerializer(serializers.Serializer[Any]):
+    results = GroupMappingSerializer(many=True)
+
+
+class RoleOnlySerializer(serializers.Serializer[Any]):
+    role = serializers.ChoiceField(choices=[role.value for role in Role])
+
+
+class SyncQuery(serializers.Serializer[Any]):
+    dry_run = serializers.BooleanField(default=False, help_text="Only say what would change.")
+
+
+class RightsChangeSerializer(serializers.Serializer[Any]):
+    username = serializers.CharField()
+    namespace = serializers.CharField(allow_blank=True)
+    role = serializers.CharField(allow_blank=True, help_text="Empty for a role that goes.")
+    through = serializers.CharField(allow_blank=True, help_text="The directory group.")
+    kind = serializers.ChoiceField(choices=["added", "changed", "removed", "gone"])
+
+
+class SyncSerializer(serializers.Serializer[Any]):
+    is_applied = serializers.BooleanField()
+    changes = RightsChangeSerializer(many=True)
+    problems = serializers.ListField(child=serializers.CharField())
+
+
 class ApiTokenScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]
     target_class = "accounts.auth.ApiTokenAuthentication"
     name = "token"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.urls import path
 
-from accounts import api, views
+from accounts import admin_api, admin_views, api, views
 
 app_name = "accounts"
 urlpatterns = [
@@ -14,6 +14,11 @@ urlpatterns = [
     path("me/tokens/<str:key>/revoke/", views.revoke_token, name="revoke_token"),
     path("me/tokens/<str:key>/restore/", views.restore_token, name="restore_token"),
     path("me/namespaces/", views.my_namespaces, name="my_namespaces"),
+    path("admin/access/", admin_views.access, name="access"),
+    path("admin/access/sync/", admin_views.sync_now, name="sync_now"),
+    path("admin/access/<int:mapping_id>/", admin_views.change_mapping, name="change_mapping"),
+    path("admin/users/", admin_views.users, name="users"),
+    path("admin/users/<int:user_id>/", admin_views.disable_user, name="disable_user"),
 ]
 api_urls = [
     path("tokens/", api.Tokens.as_view(), name="tokens"),
@@ -24,4 +29,7 @@ api_urls = [
     path("namespaces/<str:name>/members/", api.Members.as_view(), name="members"),
     path("namespaces/<str:name>/quota/", api.Quota.as_view(), name="quota"),
     path("audit/", api.Audit.as_view(), name="audit"),
+    path("group-mappings/", admin_api.GroupMappings.as_view(), name="group_mappings"),
+    path("group-mappings/<int:mapping_id>/", admin_api.OneGroupMapping.as_view(), name="group_mapping"),
+    path("sync/", admin_api.Sync.as_view(), name="sync"),
 ]

@@ -10,7 +10,7 @@ from django.conf import settings
 from django.db import transaction
 
 from accounts import people
-from accounts.models import Namespace, User
+from accounts.models import GroupMapping, Namespace, User
 from accounts.roles import Role, SiteRole
 from jobs.models import Cluster, PriorityClass, Runtime
 
@@ -25,6 +25,13 @@ PROJECTS = {
     "vision": {"alice": Role.MEMBER, "bob": Role.MEMBER, "carol": Role.LEAD},
     "speech": {"dave": Role.MEMBER},
 }
+# group, project (or one for each group that a pattern matches), role
+MAPPINGS = (
+    ("vision", "vision", Role.MEMBER),
+    ("vision-leads", "vision", Role.LEAD),
+    ("speech", "speech", Role.MEMBER),
+    ("ml-*", "", Role.MEMBER),
+)
 PRIORITIES = {"high": (10000, 1), "normal": (5000, 5), "low": (100, None)}
 SMALL = {"resources": {"cpus": "500m", "memory": "512Mi"}, "time_limit": "1h"}
 RUNTIMES = {
@@ -73,17 +80,31 @@ def ensure_local_cluster() -> Cluster:
     return Cluster.objects.get_or_create(name="local", defaults={"kind": "local"})[0]
 
 
+def ensure_mappings() -> None:
+    """The rules of the demo directory, while there is none: what an admin has made of them since stays."""
+    if GroupMapping.objects.exists():
+        return
+    places = {project.slug: project for project in Namespace.objects.filter(slug__in=PROJECTS)}
+    for group, slug, role in MAPPINGS:
+        GroupMapping.objects.create(group=group, namespace=places.get(slug), role=role)
+
+
 @transaction.atomic
 def seed() -> str:
     """Fill what is missing and return the password of the demo people."""
-    password, changed = _choose_password(settings.TRAINHALL_DATA_DIR / "demo-password")
-    for name in PEOPLE:
+    password, changed = choose_password(settings.TRAINHALL_DATA_DIR / "demo-password")
+    for name in PEOPLE if settings.DIRECTORY is None else ["admin"]:
         person = ensure_person(name, password=password)
         if changed:
             person.set_password(password)
             person.save(update_fields=["password"])
     for slug in PROJECTS:
-        ensure_project(slug)
+        if settings.DIRECTORY is None:
+            ensure_project(slug)
+        else:
+            people.ensure_project(slug, members={})
+    if settings.DIRECTORY is not None:
+        ensure_mappings()
     for slug in RUNTIMES:
         ensure_runtime(slug)
     ensure_priorities()
@@ -91,7 +112,7 @@ def seed() -> str:
     return password
 
 
-def _choose_password(kept: Path) -> tuple[str, bool]:
+def choose_password(kept: Path) -> tuple[str, bool]:
     """The demo password, and whether it is another one than last time.
 
     Only then are passwords set: one that a demo person has changed on the page survives a restart.

@@ -13,6 +13,7 @@ from pathlib import Path
 from portal.embedded import process
 from portal.embedded.home import Home
 from portal.embedded.postgres import Postgres
+from portal.embedded.slapd import Slapd
 from portal.embedded.valkey import Valkey
 from portal.logs import Echo
 
@@ -108,7 +109,7 @@ class Supervisor:
                     process.end(service.process)
 
 
-def server_services(servers: Sequence[Postgres | Valkey], *, keep: Sequence[int]) -> list[Service]:
+def server_services(servers: Sequence[Postgres | Valkey | Slapd], *, keep: Sequence[int]) -> list[Service]:
     """The embedded servers, which hold the lock of the data folder while they live."""
     return [
         Service(

@@ -55,3 +55,9 @@ def claim_folder(home: Home) -> int:
             os.ftruncate(handle, 0)
             os.pwrite(handle, str(os.getpid()).encode(), 0)
             return handle
+
+
+def free_port() -> int:
+    """A port of loopback that nobody has now; whoever uses it may still find it taken."""
+    with socket.create_server(("127.0.0.1", 0)) as found:
+        return int(found.getsockname()[1])

@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import os
+import uuid
 from collections.abc import Iterator, Sequence
 
 from portal.embedded.slapd import READER_DN, SUFFIX
@@ -117,7 +118,8 @@ def group(name: str, members: Sequence[str]) -> str:
 
 
 def entry(dn: str, **attributes: str | list[str]) -> str:
-    lines = [_line("dn", dn)]
+    # the same ones at every start, as if the directory had been there all the time
+    lines = [_line("dn", dn), _line("entryUUID", str(uuid.uuid5(uuid.NAMESPACE_X500, dn)))]
     for name, values in attributes.items():
         lines += [_line(name, value) for value in ([values] if isinstance(values, str) else values)]
     return "\n".join(lines)

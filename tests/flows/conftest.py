@@ -9,7 +9,7 @@ import pytest
 from django.test import Client
 
 from accounts import tokens
-from accounts.models import ApiToken, Membership, Namespace, User
+from accounts.models import ApiToken, GroupMapping, Membership, Namespace, User
 from accounts.people import ensure_person
 from accounts.roles import Role, SiteRole
 from jobs import archives
@@ -27,6 +27,7 @@ class Stage:
     token: ApiToken
     draft: Draft
     view_id: int = 0
+    mapping_id: int = 0
 
     def client(self, who: str) -> Client:
         client = Client(raise_request_exception=False)
@@ -43,6 +44,8 @@ class Stage:
             "slug": "shell",
             "draft_id": str(self.draft.pk),
             "view_id": str(self.view_id),
+            "mapping_id": str(self.mapping_id),
+            "user_id": str(self.job.owner_id),
             "path": "out/model.txt",
         }
 
@@ -53,6 +56,7 @@ class Stage:
             list(ApiToken.objects.order_by("pk").values_list("pk", "revoked_at")),
             list(Membership.objects.order_by("pk").values_list("pk", "role")),
             list(Namespace.objects.order_by("pk").values_list("pk", "gpu_limit")),
+            list(GroupMapping.objects.order_by("pk").values_list("pk", "group", "role")),
             list(Draft.objects.order_by("pk").values_list("pk", "values")),
             list(SavedView.objects.order_by("pk").values_list("pk", "name", "namespace_id")),
             list(Runtime.objects.order_by("pk").values_list("pk", "version")),
@@ -82,4 +86,5 @@ def stage(vision: Namespace, alice: User, bob: User, carol: User, dave: User, ad
         pk=777000777, owner=alice, namespace=vision, name="team queue", query="status=queued"
     )
     draft = Draft.objects.create(owner=alice, values={"name": "half"})
-    return Stage(people=people, job=job, token=token, draft=draft, view_id=view.pk)
+    rule = GroupMapping.objects.create(pk=777000778, group="vision", namespace=vision, role=Role.MEMBER)
+    return Stage(people=people, job=job, token=token, draft=draft, view_id=view.pk, mapping_id=rule.pk)

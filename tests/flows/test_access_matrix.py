@@ -40,6 +40,8 @@ MADE_UP = {
     "slug": "no-such",
     "draft_id": "00000000-0000-4000-8000-000000000000",
     "view_id": "999999999",
+    "mapping_id": "999999999",
+    "user_id": "999999999",
     "path": "out/no-such",
 }
 DOCUMENT = {"namespace": "vision", "runtime": "shell", "command": "echo hello"}
@@ -68,7 +70,8 @@ READ_NO_QUERY = {
     "/sdk/",
     "/sdk/<name>",
 }
-TELLS_WHAT_IS_DOWN = {"/readyz"}  # 503 is its answer, where no worker runs as in these tests
+# 503 is the answer where no worker runs, and where no directory is connected, as in these tests
+TELLS_WHAT_IS_DOWN = {"/readyz", "/api/v1/sync/"}
 FORMS = re.compile(r"^/(me|jobs|admin)/")
 
 

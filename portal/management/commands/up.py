@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 import shutil
 import signal
 import socket
@@ -10,6 +11,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,11 +20,13 @@ from django.conf import settings
 from django.core.management.base import BaseCommand
 
 from jobs.cluster.registry import local_cluster
-from portal.embedded import environment, process
-from portal.embedded.claims import claim_folder, claim_port
+from portal.embedded import demo_people, environment, process
+from portal.embedded.claims import claim_folder, claim_port, free_port
 from portal.embedded.home import CannotStart, Home, find_home, make_home
 from portal.embedded.postgres import Postgres
+from portal.embedded.slapd import Slapd, is_installed
 from portal.embedded.valkey import Valkey
+from portal.seed import choose_password
 from portal.settings.env import env_int
 from portal.supervisor import Hurry, Supervisor, portal_services, server_services
 
@@ -65,12 +69,19 @@ class Command(BaseCommand):
     def run(self, checkout: Path, listening: socket.socket, web_workers: int) -> None:
         port = listening.getsockname()[1]
         home = find_home(checkout, os.environ, uid=os.geteuid())
+        with_directory = wants_demo_directory(os.environ)
+        if with_directory:
+            # its people are others than those of a plain `make run`, also where they have the same names
+            os.environ["TRAINHALL_DATA_DIR"] = str(home.data.with_name(f"{home.data.name}-ldap"))
+            home = find_home(checkout, os.environ, uid=os.geteuid())
         make_home(home)
         kept = claim_folder(home)
         supervisor = Supervisor(home=home, say=self.say)
         self.say(f"Starting Trainhall on port {port}…")
         try:
             self.start_servers(home, supervisor, kept)
+            if with_directory:
+                self.start_directory(home, supervisor, kept)
             surroundings = self.surroundings(home, port)
             password = self.prepare(home, checkout, surroundings)
             for service in portal_services(
@@ -111,6 +122,17 @@ class Command(BaseCommand):
             supervisor.echo.follow(server.name)  # what it said to those who asked too early is no trouble
         if postgres in servers:
             postgres.ensure_database(environment.DATABASE)
+
+    def start_directory(self, home: Home, supervisor: Supervisor, kept: int) -> None:
+        """The demo's slapd; what the portal needs to use it goes into the environment of its processes."""
+        password, _is_new = choose_password(home.data / "demo-password")
+        reader = secrets.token_urlsafe(18)
+        server = Slapd(home.data / "slapd", port=free_port())
+        server.prepare(demo_people.entries(password, reader_password=reader))
+        (service,) = server_services([server], keep=[kept])
+        supervisor.start(service)
+        server.wait_ready()
+        os.environ.update(server.environment(reader))
 
     def surroundings(self, home: Home, port: int) -> dict[str, str]:
         ours = environment.of_home(home, os.environ)
@@ -160,6 +182,8 @@ class Command(BaseCommand):
     def greet(self, home: Home, port: int, password: str, surroundings: dict[str, str]) -> None:
         self.say(f"\nTrainhall is ready at http://localhost:{port}/\n")
         self.say("  sign in as   alice, bob (members of vision), carol (its lead), dave (a stranger to them), admin")
+        if url := surroundings.get("LDAP_URL"):
+            self.say(f"  directory    {url} with 200 people and 40 groups; admin is the portal's own account")
         self.say(f"  password     {password}")
         self.say(f"  data, logs   {home.data}")
         if surroundings["TRAINHALL_LOCAL_GPUS"] != "0":
@@ -184,8 +208,22 @@ class Command(BaseCommand):
             self.say(f"{ended} running {'job is' if ended == 1 else 'jobs are'} queued again.")
         supervisor.stop("watcher")
         supervisor.stop("web")
-        supervisor.stop("valkey", "postgres")
+        supervisor.stop("valkey", "postgres", "slapd")
         self.say("Stopped.")
+
+
+def wants_demo_directory(environ: Mapping[str, str]) -> bool:
+    """LDAP=demo, and nothing else that `make run` knows of."""
+    wanted = environ.get("LDAP", "").strip()
+    if wanted not in ("", "demo"):
+        raise CannotStart(f"LDAP={wanted} is not known: LDAP=demo starts a demo directory; for your own set LDAP_URL.")
+    if wanted and environ.get("LDAP_URL", "").strip():
+        raise CannotStart(
+            "LDAP=demo starts a directory of its own, but LDAP_URL names another one: take one of them away."
+        )
+    if wanted and not is_installed():
+        raise CannotStart("LDAP=demo needs slapd: apt-get install slapd.")
+    return bool(wanted)
 
 
 def check_broker(url: str) -> None:

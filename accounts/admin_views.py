@@ -1,0 +1,201 @@
+"""The admin's pages of people: which group gives which role, what a pass would change, why somebody has access, who there is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, cast
+
+from django.conf import settings
+from django.contrib import messages
+from django.core.exceptions import PermissionDenied
+from django.core.paginator import Paginator
+from django.db.models import Prefetch, Q
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
+
+from accounts import audit, grants, mappings, sync
+from accounts.admin_api import DirectoryUnavailable, read_directory
+from accounts.models import DirectorySync, GroupMapping, Membership, Namespace, User
+from accounts.roles import Role
+
+PAGE = 50
+SHOWN = 200  # lines of a preview
+
+
+@dataclass(frozen=True, slots=True)
+class Tested:
+    """What the directory and the rules say of one name."""
+
+    typed: str
+    shown: str = ""
+    dn: str = ""
+    has_ended: bool = False
+    groups: tuple[str, ...] = ()
+    roles: tuple[tuple[str, str, str], ...] = ()  # namespace, role, through which group
+    problem: str = ""
+
+
+def _admin(request: HttpRequest) -> User:
+    person = cast(User, request.user)
+    if not person.is_site_admin:
+        raise PermissionDenied(_("This is for admins of the site."))
+    return person
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+def access(request: HttpRequest) -> HttpResponse:
+    """The rules, and the form for a new one, which shows what it would do before it is added."""
+    by = _admin(request)
+    values = {name: request.POST.get(name, "").strip() for name in ("group", "namespace", "role")}
+    if request.method != "POST":
+        return _access_page(request, {"role": Role.MEMBER.value})
+    try:
+        rule = mappings.checked(values)
+        if "preview" in request.POST:
+            return _previewed(request, values, [*sync.rules(), rule])
+        mappings.add(rule, by=by, request=request)
+    except mappings.MappingRefused as error:
+        return _access_page(request, values, errors=error.fields, status=422)
+    messages.success(
+        request, _("The rule is there. Its roles come with the next pass, within two minutes, or now by hand.")
+    )
+    return redirect("accounts:access")
+
+
+@require_POST
+def change_mapping(request: HttpRequest, mapping_id: int) -> HttpResponse:
+    by = _admin(request)
+    row = get_object_or_404(GroupMapping, pk=mapping_id)
+    if "remove" in request.POST:
+        mappings.remove(row, by=by, request=request)
+        messages.success(request, _("The rule is gone; the roles it gave go with the next pass."))
+        return redirect("accounts:access")
+    try:
+        mappings.change(row, role=request.POST.get("role", ""), by=by, request=request)
+    except mappings.MappingRefused as error:
+        messages.error(request, str(error))
+    return redirect("accounts:access")
+
+
+@require_POST
+def sync_now(request: HttpRequest) -> HttpResponse:
+    """`dry` shows what a pass would change; without it the pass is made."""
+    by = _admin(request)
+    if "dry" in request.POST:
+        return _previewed(request, {"role": Role.MEMBER.value}, None)
+    try:
+        outcome = sync.run(read_directory(), by=by, request=request)
+    except DirectoryUnavailable as error:
+        messages.error(request, str(error.detail))
+        return redirect("accounts:access")
+    count = sum(grants.counted(outcome.plan).values())
+    words = ngettext("Done: %(count)s change.", "Done: %(count)s changes.", count) % {"count": count}
+    messages.success(request, words if count else _("Done: everything was in line."))
+    return redirect("accounts:access")
+
+
+def _previewed(request: HttpRequest, values: dict[str, str], rules: list[grants.Rule] | None) -> HttpResponse:
+    try:
+        changes, problems = mappings.preview(read_directory(), rules)
+    except DirectoryUnavailable as error:
+        return _access_page(request, values, errors={"form": [str(error.detail)]}, status=503)
+    return _access_page(
+        request, values, preview={"changes": changes[:SHOWN], "count": len(changes), "problems": problems}
+    )
+
+
+def _access_page(
+    request: HttpRequest,
+    values: dict[str, str],
+    *,
+    errors: dict[str, list[str]] | None = None,
+    preview: dict[str, Any] | None = None,
+    status: int = 200,
+) -> HttpResponse:
+    last = sync.last_pass()
+    typed = request.GET.get("test", "").strip()
+    context = {
+        "directory": settings.DIRECTORY,
+        "rules": GroupMapping.objects.select_related("namespace"),
+        "projects": Namespace.objects.filter(kind="project"),
+        "roles": mappings.ROLES,
+        "values": values,
+        "errors": errors or {},
+        "preview": preview,
+        "last": last,
+        "age": sync.age_of(last) if last else None,
+        "problems": [sync.sentence(*problem) for problem in last.problems] if last else [],
+        "passes": DirectorySync.objects.all()[:10],
+        "tested": _test(typed) if typed else None,
+    }
+    return render(request, "accounts/access.html", context, status=status)
+
+
+def _test(typed: str) -> Tested:
+    """Asked of the directory itself: also for who never signed in."""
+    if settings.DIRECTORY is None:
+        return Tested(typed, problem=_("No directory is connected."))
+    from accounts.ldap import DirectoryAway, look_up  # noqa: PLC0415 # an extra: there where the setting is
+
+    try:
+        found = look_up(typed)
+    except DirectoryAway as error:
+        return Tested(typed, problem=_("The directory cannot be asked: %(words)s") % {"words": error})
+    if found is None:
+        return Tested(typed, problem=_("The directory knows nobody of this name."))
+    entry, groups = found
+    directory = grants.Directory(groups, sync.rules())
+    dns = directory.groups_of(entry)
+    projects = dict(Namespace.objects.exclude(made_for=None).values_list("made_for", "slug"))
+    roles = [
+        (projects.get(one.made_for, one.namespace), str(one.role), one.source.removeprefix(grants.SOURCE))
+        for one in directory.grants_of(dns)
+    ]
+    return Tested(
+        typed,
+        shown=entry.display_name,
+        dn=entry.dn,
+        has_ended=entry.has_ended,
+        groups=tuple(sorted(directory.groups[dn].name for dn in dns)),
+        roles=tuple(sorted(roles)),
+    )
+
+
+@require_safe
+def users(request: HttpRequest) -> HttpResponse:
+    """Who has an account: where it comes from, which roles, when they were here last, and whether it is over."""
+    _admin(request)
+    words, state = request.GET.get("q", "").strip()[:150].replace("\0", "\ufffd"), request.GET.get("state", "")
+    found = User.objects.order_by("username")
+    if words:
+        found = found.filter(
+            Q(username__icontains=words) | Q(display_name__icontains=words) | Q(email__icontains=words)
+        )
+    if state == "disabled":
+        found = found.filter(is_active=False)
+    elif state in ("ldap", "local"):
+        found = found.filter(source=state)
+    roles = Membership.objects.select_related("namespace").order_by("namespace__slug", "pk")
+    page = Paginator(found.prefetch_related(Prefetch("memberships", roles)), PAGE).get_page(request.GET.get("page"))
+    return render(request, "accounts/users.html", {"page": page, "q": words, "state": state})
+
+
+@require_POST
+def disable_user(request: HttpRequest, user_id: int) -> HttpResponse:
+    """Disable, or enable again. Who is disabled is out of every page, socket and token at once."""
+    by = _admin(request)
+    person = get_object_or_404(User, pk=user_id)
+    enable = "enable" in request.POST
+    if person == by:
+        messages.error(request, _("You cannot disable yourself."))
+    elif enable and person.disabled_by == "directory":
+        messages.error(request, _("The directory says that this account is over; it is enabled there."))
+    elif person.is_active != enable:
+        person.is_active, person.disabled_by = enable, "" if enable else "admin"
+        person.save(update_fields=["is_active", "disabled_by"])
+        action = "user.enable" if enable else "user.disable"
+        audit.record(by, action, target=person.username, after={"by": "admin"}, request=request)
+    return redirect("accounts:users")
