@@ -151,13 +151,17 @@ def read_group(dn: str, attributes: Attributes, members: Iterable[str], *, name:
 def has_ended(attributes: Attributes, now: datetime) -> bool:
     """Does the entry say that its account is over? Each kind of directory says it in another way."""
     shadow = _integer(attributes, "shadowexpire")  # shadow(5): days since 1970; -1 is never
-    if shadow is not None and shadow >= 0 and now >= datetime(1970, 1, 1, tzinfo=UTC) + timedelta(days=shadow):
+    if shadow is not None and 0 <= shadow <= (now - datetime(1970, 1, 1, tzinfo=UTC)).days:
         return True
     control = _integer(attributes, "useraccountcontrol")  # MS-ADTS 2.2.16: ADS_UF_ACCOUNTDISABLE
     if control is not None and control & AD_DISABLED:
         return True
     expires = _integer(attributes, "accountexpires")  # MS-ADTS: 100 ns since 1601
-    if expires is not None and expires not in AD_NEVER and now >= AD_EPOCH + timedelta(microseconds=expires // 10):
+    if (
+        expires is not None
+        and expires not in AD_NEVER
+        and expires <= (now - AD_EPOCH) // timedelta(microseconds=1) * 10
+    ):
         return True
     # a lock with another time ends by itself, and the directory refuses the bind meanwhile
     is_locked_for_good = _text(attributes, "pwdaccountlockedtime") == "000001010000Z"

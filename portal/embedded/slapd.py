@@ -18,7 +18,22 @@ SUFFIX = "dc=example,dc=org"
 ADMIN_DN = f"cn=admin,{SUFFIX}"
 READER_DN = f"cn=trainhall,ou=services,{SUFFIX}"  # the portal's own account, which may read and nothing else
 PATIENCE = 15.0
-SCHEMAS = ("core", "cosine", "nis", "inetorgperson", "msuser")
+SCHEMAS = ("core", "cosine", "nis", "inetorgperson")
+# What entries of Active Directory have; Debian's msuser.schema gives these attributes no way to be searched for.
+ACTIVE_DIRECTORY = """
+attributetype ( 1.2.840.113556.1.4.221 NAME 'sAMAccountName'
+  EQUALITY caseIgnoreMatch SYNTAX 1.3.6.1.4.1.1466.115.121.1.15 SINGLE-VALUE )
+attributetype ( 1.2.840.113556.1.4.2 NAME 'objectGUID'
+  EQUALITY octetStringMatch SYNTAX 1.3.6.1.4.1.1466.115.121.1.40 SINGLE-VALUE )
+attributetype ( 1.2.840.113556.1.4.8 NAME 'userAccountControl'
+  EQUALITY integerMatch SYNTAX 1.3.6.1.4.1.1466.115.121.1.27 SINGLE-VALUE )
+attributetype ( 1.2.840.113556.1.4.159 NAME 'accountExpires'
+  EQUALITY integerMatch SYNTAX 1.3.6.1.4.1.1466.115.121.1.27 SINGLE-VALUE )
+objectclass ( 1.2.840.113556.1.5.9 NAME 'user' SUP inetOrgPerson STRUCTURAL
+  MAY ( sAMAccountName $ objectGUID $ userAccountControl $ accountExpires ) )
+objectclass ( 1.2.840.113556.1.5.8 NAME 'group' SUP top STRUCTURAL MUST cn
+  MAY ( sAMAccountName $ objectGUID $ member $ description ) )
+"""
 SCHEMA_FOLDER = Path("/etc/ldap/schema")
 MODULES = Path("/usr/lib/ldap")
 ENVIRONMENT = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C.UTF-8"}
@@ -118,6 +133,7 @@ class Slapd:
     def _config(self) -> str:
         lines = [f"include {SCHEMA_FOLDER}/{name}.schema" for name in SCHEMAS]
         lines += [
+            ACTIVE_DIRECTORY,
             f"pidfile {self.folder}/slapd.pid",
             f"modulepath {MODULES}",
             "moduleload back_mdb",

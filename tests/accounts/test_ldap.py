@@ -247,3 +247,62 @@ def test_an_entry_without_an_id_is_said_to_who_signs_in_and_makes_no_account(
 
 def test_an_entry_is_written_as_ldif_says() -> None:
     assert entry(f"cn=é,{SUFFIX}", cn="é").split("\n")[0].startswith("dn:: ")
+
+
+def ad_entry(dn: str, kind: str, **values: bytes | list[bytes]) -> tuple[str, list[tuple[str, Any]]]:
+    return dn, [("objectClass", kind.encode()), *values.items()]
+
+
+def test_an_active_directory_shaped_tree_needs_only_other_settings(directory: Slapd, settings: Any) -> None:
+    """sAMAccountName, a binary objectGUID, userAccountControl and accountExpires, nested groups with `member`."""
+    from accounts.directory import read_search
+
+    tree = f"ou=ad,{SUFFIX}"
+    smith, jones, lab, outer = (
+        f"cn={name},{tree}" for name in (r"Smith\, Änna", "Bob Jones", "GPU Lab", "Everyone AI")
+    )
+    secret = hashed(SECRET).encode()
+    people_of = {"sn": b"x", "userPassword": secret}
+    entries = [
+        (tree, [("objectClass", b"organizationalUnit")]),
+        ad_entry(
+            smith,
+            "user",
+            sAMAccountName=b"asmith",
+            objectGUID=bytes(range(16)),
+            userAccountControl=b"512",
+            accountExpires=b"9223372036854775807",
+            displayName="Smith, Änna".encode(),
+            **people_of,
+        ),
+        ad_entry(
+            jones,
+            "user",
+            sAMAccountName=b"bjones",
+            objectGUID=bytes(range(1, 17)),
+            userAccountControl=b"514",
+            **people_of,
+        ),
+        ad_entry(lab, "group", sAMAccountName=b"gpu-lab", member=[smith.encode(), jones.encode()]),
+        ad_entry(outer, "group", sAMAccountName=b"ai", member=[lab.encode()]),
+    ]
+    settings.DIRECTORY = known(
+        directory.url,
+        people=read_search(f"{tree}?sAMAccountName?sub?(objectClass=user)", attribute="uid"),
+        groups=read_search(f"{tree}?cn?sub?(objectClass=group)", attribute="cn"),
+    )
+    GroupMapping.objects.create(group="everyone ai", namespace=people.ensure_project("ai", members={}), role="member")
+    with as_admin(directory) as admin:
+        for dn, values in entries:
+            admin.add_s(dn, [(name, value) for name, value in values])
+    try:
+        assert sign_in("ASmith").status_code == 302
+        person = User.objects.get()
+        assert (person.username, person.display_name, person.uid_number) == ("asmith", "Smith, Änna", None)
+        assert person.directory_groups == ["Everyone AI", "GPU Lab"]
+        assert Membership.objects.get(namespace__slug="ai").role == "member"
+        assert sign_in("bjones").status_code == 403
+    finally:
+        with as_admin(directory) as admin:
+            for dn, _values in reversed(entries):
+                admin.delete_s(dn)
