@@ -390,6 +390,7 @@ def test_ux_2_3_what_waits_shows_its_place_and_moves_up(visit: Any, portal: Any)
     # by keyboard alone: the last in line goes first
     row(page, third).locator("a.title").focus()
     page.keyboard.press("x")
+    expect(page.locator("#bulk-priority")).to_be_visible()
     page.locator("#bulk-priority").focus()
     page.keyboard.type("high")
     page.keyboard.press("Tab")
