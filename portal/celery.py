@@ -9,9 +9,12 @@ from celery import Celery
 from celery.signals import worker_process_init, worker_ready
 
 from portal.embedded.process import die_with_parent
+from portal.settings.env import env_int
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "portal.settings.dev")
 
+# seconds; a right that is gone in the directory ends here within 5 minutes (F23), also when one pass in between fails
+SYNC_EVERY = env_int("LDAP_SYNC_SECONDS", 120, minimum=5, maximum=150)
 BEAT_KEY = "trainhall:beat"  # in Valkey: when a worker last did what beat told it
 
 app = Celery("trainhall")
@@ -40,8 +43,7 @@ app.conf.update(
         "dispatch what waits": {"task": "jobs.tasks.dispatch_waiting", "schedule": 5.0},
         "repair what a crash left": {"task": "jobs.tasks.reconcile_attempts", "schedule": 5.0},
         "warn of time limits": {"task": "jobs.tasks.warn_of_limits", "schedule": 5.0},
-        # a right that is gone in the directory ends here within 5 minutes (F23), also when one pass in between fails
-        "bring rights in line with the directory": {"task": "accounts.tasks.sync_directory", "schedule": 120.0},
+        "bring rights in line with the directory": {"task": "accounts.tasks.sync_directory", "schedule": SYNC_EVERY},
         "hold jobs of who left": {"task": "jobs.tasks.hold_jobs_of_who_left", "schedule": 10.0},
         "fetch code from git": {"task": "jobs.tasks.fetch_waiting_code", "schedule": 15.0},
         "remove what jobs left behind": {"task": "jobs.tasks.clean_up", "schedule": 600.0},
