@@ -61,7 +61,9 @@ class JobQuerySet(models.QuerySet):
 
         A list looks for its ids first: only they are sorted, not the joined rows of everything that matches.
         """
-        narrow: JobQuerySet = self.select_related("namespace", "owner", "feed", "held_by", "archived_by").only(*IN_A_ROW)
+        narrow: JobQuerySet = self.select_related("namespace", "owner", "feed", "held_by", "archived_by").only(
+            *IN_A_ROW
+        )
         found = narrow.in_bulk(list(ids))
         return [found[job_id] for job_id in ids if job_id in found]
 
