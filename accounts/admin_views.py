@@ -138,7 +138,8 @@ def _test(typed: str) -> Tested:
     """Asked of the directory itself: also for who never signed in."""
     if settings.DIRECTORY is None:
         return Tested(typed, problem=_("No directory is connected."))
-    from accounts.ldap import DirectoryAway, look_up  # noqa: PLC0415 # an extra: there where the setting is
+    from accounts.ldap.connection import DirectoryAway  # noqa: PLC0415 # an extra: there where the setting is
+    from accounts.ldap.reading import look_up  # noqa: PLC0415
 
     try:
         found = look_up(typed)

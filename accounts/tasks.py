@@ -17,7 +17,8 @@ def sync_directory() -> None:
     """Read the whole directory and write what has changed; a directory that is away changes nothing."""
     if settings.DIRECTORY is None:
         return
-    from accounts.ldap import DirectoryAway, read_everybody  # noqa: PLC0415 # an extra: there where the setting is
+    from accounts.ldap.connection import DirectoryAway  # noqa: PLC0415 # an extra: there where the setting is
+    from accounts.ldap.reading import read_everybody  # noqa: PLC0415
 
     try:
         outcome = sync.run(read_everybody())

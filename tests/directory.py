@@ -28,7 +28,7 @@ from portal.embedded.slapd import ADMIN_DN, READER_DN, SUFFIX, Slapd, is_install
 SECRET = "opens the lab"
 READER_SECRET = "only reads"
 HAS_PARTS = is_installed() and importlib.util.find_spec("django_auth_ldap") is not None
-BACKENDS = ["accounts.ldap.DirectoryBackend", "accounts.auth.LocalBackend"]
+BACKENDS = ["accounts.ldap.backend.DirectoryBackend", "accounts.auth.LocalBackend"]
 GROUPS = f"ou=groups,{SUFFIX}?cn?sub?(|(objectClass=groupOfNames)(objectClass=posixGroup))"
 
 
@@ -58,13 +58,13 @@ def slapd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Slapd]:
 @pytest.fixture
 def directory(slapd: Slapd, settings: Any) -> Iterator[Slapd]:
     """The portal uses the directory; what a test changes in it is put back by the test (`changed`)."""
-    from accounts import ldap
+    from accounts.ldap.connection import silence
 
     settings.AUTHENTICATION_BACKENDS = BACKENDS
     settings.DIRECTORY = known(slapd.url)
-    ldap._silence = ldap._Silence()
+    silence.ends()
     yield slapd
-    ldap._silence = ldap._Silence()
+    silence.ends()
 
 
 def known(url: str, **more: Any) -> Directory:

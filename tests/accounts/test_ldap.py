@@ -185,9 +185,9 @@ def test_a_silent_directory_costs_seconds_and_other_ways_in_stay_open(
 
 
 def directory_rests() -> None:
-    from accounts import ldap
+    from accounts.ldap.connection import silence
 
-    ldap._silence = ldap._Silence()
+    silence.ends()
 
 
 @pytest.mark.django_db(transaction=True)

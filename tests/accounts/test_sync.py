@@ -10,7 +10,7 @@ from django.test.utils import CaptureQueriesContext
 
 from accounts import people, sync
 from accounts.directory import Entry, Everybody, Group
-from accounts.ldap import read_everybody
+from accounts.ldap.reading import read_everybody
 from accounts.models import (
     AuditEvent,
     DirectorySync,

@@ -1,0 +1,142 @@
+"""Signing in with the directory: django-auth-ldap connects and binds; which account an entry is, its UUID decides (`people`)."""
+
+from __future__ import annotations
+
+import logging
+import secrets
+from collections.abc import Iterable
+from typing import Any
+
+import ldap
+from django.http import HttpRequest
+from django.utils import timezone
+from django_auth_ldap.backend import LDAPBackend, _LDAPUser, ldap_error
+from django_auth_ldap.config import LDAPSearch, LDAPSettings
+
+from accounts import people, sync, throttle
+from accounts.auth import LONGEST_SECRET, Refusal, is_empty_secret, refusal_of, refuse
+from accounts.directory import PERSON_ATTRIBUTES, EntryUnusable, Search, read_person
+from accounts.knock import door_that_opens
+from accounts.ldap.connection import SCOPES, DirectoryAway, asking, lowered, normal, options_of, the_directory
+from accounts.ldap.reading import groups_of
+from accounts.models import User
+from accounts.namespaces import spelling
+
+logger = logging.getLogger(__name__)
+
+
+class _Ended(Exception):
+    """The password was right, and the account is over."""
+
+
+def _ldap_search(search: Search, *, typed: bool, attributes: Iterable[str]) -> LDAPSearch:
+    wanted = search.filter.replace("%", "%%")
+    return LDAPSearch(
+        search.base,
+        SCOPES[search.scope],
+        f"(&{wanted}({search.attribute}=%(user)s))" if typed else wanted,
+        attrlist=[search.attribute, *attributes],
+    )
+
+
+class DirectoryBackend(LDAPBackend):
+    """People whose password the directory keeps."""
+
+    @property
+    def settings(self) -> LDAPSettings:
+        """From the portal's own settings at each use, so that a test or a reload never sees those of before."""
+        directory = the_directory()
+        return LDAPSettings(
+            "TRAINHALL_NEVER_SET_",
+            {
+                "SERVER_URI": lambda _request: door_that_opens(directory),
+                "BIND_DN": directory.bind_dn,
+                "BIND_PASSWORD": directory.bind_password,
+                "START_TLS": directory.tls == "start",
+                "CONNECTION_OPTIONS": options_of(directory, patience=directory.patience),
+                "USER_SEARCH": _ldap_search(directory.people, typed=True, attributes=PERSON_ATTRIBUTES),
+                "ALWAYS_UPDATE_USER": False,  # `people` writes what it knows of them
+            },
+        )
+
+    def authenticate(
+        self, request: HttpRequest | None, username: str | None = None, password: str | None = None, **_more: Any
+    ) -> User | None:
+        """None for a name or password that is wrong; whatever else keeps them out is left with `refuse`."""
+        if not username or password is None or is_empty_secret(password) or len(password) > LONGEST_SECRET:
+            return None  # an empty one would be an anonymous bind, which succeeds
+        try:
+            with asking():
+                return self._person(request, username, password)
+        except DirectoryAway as error:
+            logger.warning("The directory cannot be asked: %s", error)
+            refuse(request, Refusal("away"))
+        return None
+
+    def _person(self, request: HttpRequest | None, username: str, password: str) -> User | None:
+        known = _LDAPUser(self, username=username.strip(), request=request)
+        # counted for a name that nobody has, too: what is refused must not tell who exists
+        attempt = throttle.begin_bind(known.dn or f"? {spelling(username)}")
+        if isinstance(attempt, throttle.TooMany):
+            refuse(request, Refusal("too_many", seconds=attempt.seconds))
+            return None
+        try:
+            found = self._with_password(request, known, password)
+        except BaseException:
+            attempt.take_back()  # the password was not looked at, or it was right
+            raise
+        if found is not None:
+            attempt.was_right()
+        elif refusal_of(request) is None:
+            refuse(request, Refusal("wrong", left=attempt.left))
+        else:
+            attempt.take_back()
+        return found
+
+    def _with_password(self, request: HttpRequest | None, known: _LDAPUser, password: str) -> User | None:
+        if known.dn is None:
+            self._take_as_long(known, password)
+            return None
+        try:
+            found: User | None = known.authenticate(password)
+        except EntryUnusable as error:
+            logger.error("Somebody with the right password cannot sign in: %s", error)
+            refuse(request, Refusal("unusable"))
+            return None
+        except _Ended:
+            refuse(request, Refusal("ended"))
+            return None
+        if found is not None and not found.is_active:
+            refuse(request, Refusal("ended"))
+            return None
+        return found
+
+    def _take_as_long(self, unknown: _LDAPUser, password: str) -> None:
+        """A name that nobody has is answered after a bind, too: the time would tell it from one that exists."""
+        nobody = f"{the_directory().people.attribute}={secrets.token_hex(8)},{the_directory().people.base}"
+        try:
+            unknown._bind_as(nobody, password)
+        except (ldap.INVALID_CREDENTIALS, ldap.NO_SUCH_OBJECT, ldap.UNWILLING_TO_PERFORM, ldap.INVALID_DN_SYNTAX):
+            return
+
+    def get_or_build_user(self, username: str, ldap_user: _LDAPUser) -> tuple[User, bool]:
+        """The account of this entry, whatever was typed; asked by django-auth-ldap once the password was right."""
+        name = the_directory().people.attribute
+        entry = read_person(normal(ldap_user.dn), lowered(ldap_user.attrs), name=name, now=timezone.now())
+        if entry.has_ended:
+            people.end([entry.subject])
+            raise _Ended
+        person = people.from_directory(entry)
+        sync.give_roles(person, entry, groups_of(ldap_user.connection, entry))
+        return person, False
+
+    def get_user(self, user_id: int) -> User | None:
+        return User.objects.filter(pk=user_id, is_active=True).first()
+
+
+def _raise(exception: ldap.LDAPError, **_signal: Any) -> None:
+    """Django-auth-ldap would take an outage for a name that nobody has."""
+    raise exception
+
+
+ldap_error.connect(_raise, sender=DirectoryBackend, dispatch_uid="an outage is not a wrong password")
