@@ -1,5 +1,7 @@
 """Who may do what where: the questions every page, API and socket asks before it looks at anything.
 
+A request with a token that is bound to one namespace (`User.bound_to`) is answered as if there were no other.
+
 Membership rows are the only source, also for a person's own namespace. What a role may do is the table in `roles`.
 """
 
@@ -35,29 +37,38 @@ def visible_namespace_ids(user: Person) -> frozenset[int] | None:
     if not _known(user):
         return frozenset()
     if user.sees_everything:
-        return None
-    return frozenset(Membership.objects.filter(user=user).values_list("namespace_id", flat=True))
+        return None if user.bound_to is None else frozenset({user.bound_to})
+    return frozenset(_memberships(user).values_list("namespace_id", flat=True))
+
+
+def _memberships(user: User) -> QuerySet[Membership]:
+    mine = Membership.objects.filter(user=user)
+    return mine if user.bound_to is None else mine.filter(namespace=user.bound_to)
+
+
+def _reaches(user: User, namespace: Namespace) -> bool:
+    return user.bound_to in (None, namespace.pk)
 
 
 def role_in(user: Person, namespace: Namespace) -> Role | None:
     """The highest role of all sources, without the site role; None for a stranger."""
     if not _known(user):
         return None
-    return highest(Membership.objects.filter(user=user, namespace=namespace).values_list("role", flat=True))
+    return highest(_memberships(user).filter(namespace=namespace).values_list("role", flat=True))
 
 
 def roles_of(user: Person) -> dict[int, Role]:
     """Each namespace's primary key with the highest role there: one query for a whole list."""
     if not _known(user):
         return {}
-    rows = Membership.objects.filter(user=user).values_list("namespace_id", "role")
+    rows = _memberships(user).values_list("namespace_id", "role")
     # by rank, so that the highest of a namespace is written last
     return {namespace_id: Role(role) for namespace_id, role in sorted(rows, key=lambda row: RANK[Role(row[1])])}
 
 
 def may(user: Person, verb: Verb, namespace: Namespace, *, owns: bool = False) -> bool:
     """May this person do it there? For the two verbs of change, `owns` says whose job it is, whichever was asked for."""
-    if not _known(user):
+    if not _known(user) or not _reaches(user, namespace):
         return False
     if verb in (Verb.CHANGE_OWN, Verb.CHANGE_ANY):
         verb = Verb.CHANGE_OWN if owns else Verb.CHANGE_ANY
@@ -71,9 +82,9 @@ def namespaces_for(user: Person, verb: Verb = Verb.VIEW) -> QuerySet[Namespace]:
     if not _known(user):
         return Namespace.objects.none()
     if allows(verb=verb, role=None, site_role=user.site_role):
-        return Namespace.objects.all()
+        return Namespace.objects.all() if user.bound_to is None else Namespace.objects.filter(pk=user.bound_to)
     enough = [role for role, rank in RANK.items() if rank >= RANK[NEEDS[verb]]]
-    return Namespace.objects.filter(pk__in=Membership.objects.filter(user=user, role__in=enough).values("namespace_id"))
+    return Namespace.objects.filter(pk__in=_memberships(user).filter(role__in=enough).values("namespace_id"))
 
 
 def get_namespace(user: Person, slug: str, verb: Verb = Verb.VIEW) -> Namespace:
@@ -103,9 +114,7 @@ class Place:
 def places_of(user: User) -> list[Place]:
     """Where this person may do what, and through which source, by name of the namespace: two queries."""
     mine: dict[Namespace, list[Membership]] = {}
-    for membership in (
-        Membership.objects.filter(user=user).select_related("namespace").order_by("namespace__slug", "pk")
-    ):
+    for membership in _memberships(user).select_related("namespace").order_by("namespace__slug", "pk"):
         mine.setdefault(membership.namespace, []).append(membership)
     leads: dict[int, dict[int, User]] = {}
     for lead in Membership.objects.filter(namespace__in=list(mine), role=Role.LEAD).select_related("user"):

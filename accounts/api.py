@@ -7,9 +7,11 @@ from typing import Any, cast
 
 from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
+from django.http import Http404
 from django.utils.translation import gettext as _
 from drf_spectacular.utils import extend_schema
 from rest_framework import status
+from rest_framework.exceptions import ValidationError
 from rest_framework.generics import ListAPIView
 from rest_framework.pagination import CursorPagination
 from rest_framework.request import Request
@@ -52,7 +54,10 @@ class Tokens(APIView):
         """Make a token; this answer is the only place where its characters are. Needs scope `admin` or a session."""
         wanted = NewTokenSerializer(data=request.data)
         wanted.is_valid(raise_exception=True)
-        token, text = tokens.issue(person_of(request), **wanted.validated_data, request=request)
+        try:
+            token, text = tokens.issue(person_of(request), **wanted.validated_data, request=request)
+        except Http404:
+            raise ValidationError({"namespace": [_("There is no such namespace for you.")]}) from None
         body = {**TokenSerializer(token).data, "token": text}
         return Response(body, status=status.HTTP_201_CREATED, headers={"Cache-Control": "no-store"})
 
@@ -80,6 +85,7 @@ class CurrentToken(APIView):
                     "site_role": person.site_role,
                     "scope": token.scope if token else "admin",
                     "expires": expires,
+                    "namespace": token.namespace.slug if token and token.namespace else None,
                     "namespaces": list(access.namespaces_for(person).values_list("slug", flat=True)),
                 }
             ).data

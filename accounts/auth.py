@@ -29,6 +29,8 @@ LONGEST_SECRET = 4096  # characters; more is no password, and hashing it would c
 ATTEMPT_PREFIX = "ta_"
 SCOPES = ("read", "submit", "admin")  # each includes the ones before it
 SUBMIT_ROUTES = ("/api/v1/jobs/", "/api/v1/uploads/", "/api/v1/drafts/", "/api/v1/forecast/")
+IN_A_NAMESPACE = ("/api/v1/jobs/", "/api/v1/uploads/", "/api/v1/forecast/", "/api/v1/namespaces/")
+READ_BY_ALL = ("/api/v1/runtimes/", "/api/v1/clusters/", "/api/v1/tokens/current/", "/api/v1/schema/", "/api/v1/docs/")
 LAST_USED_EVERY = timedelta(minutes=1)
 
 
@@ -116,6 +118,7 @@ class ApiTokenAuthentication(TokenAuthentication):
 
     def authenticate_credentials(self, token: bytes) -> tuple[User, ApiToken]:
         known = token_of(token.decode("utf-8", "replace"))
+        known.user.bound_to = known.namespace_id
         return known.user, known
 
     def _mark_used(self, token: ApiToken, request: Request) -> None:
@@ -145,7 +148,17 @@ class ScopePermission(BasePermission):
                 % {"needed": needed, "scope": request.auth.scope},
                 "scope_too_low",
             )
+        if isinstance(request.auth, ApiToken) and request.auth.namespace_id is not None:
+            self._check_bound(request)
         return True
+
+    def _check_bound(self, request: Request) -> None:
+        """What belongs to no namespace, such as drafts, tokens and the site's own, is out of reach of a bound token."""
+        is_read = request.method in SAFE_METHODS
+        if not request.path.startswith((*IN_A_NAMESPACE, *(READ_BY_ALL if is_read else ()))):
+            raise PermissionDenied(
+                _("This token works in one namespace only, and this is about more than that."), "token_is_bound"
+            )
 
 
 def scope_for(method: str, path: str) -> str:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import Any, cast
+
 from django import forms
 from django.utils.translation import gettext_lazy as _
 
@@ -31,3 +34,9 @@ class TokenForm(forms.Form):
     name = forms.CharField(label=_("Name"), max_length=100)
     scope = forms.ChoiceField(label=_("May"), choices=ApiToken.SCOPES, initial="submit")
     days = forms.IntegerField(label=_("Days"), min_value=1, max_value=LONGEST_DAYS, initial=USUAL_DAYS)
+    namespace = forms.ChoiceField(label=_("Works in"), required=False)
+
+    def __init__(self, *given: Any, namespaces: Iterable[str], **more: Any) -> None:
+        super().__init__(*given, **more)
+        field = cast(forms.ChoiceField, self.fields["namespace"])
+        field.choices = [("", _("all my namespaces")), *((slug, slug) for slug in namespaces)]

@@ -52,6 +52,8 @@ class User(AbstractBaseUser):  # type: ignore[django-manager-missing] # knox's a
     supplementary_gids = models.JSONField(default=list, blank=True)
     created_at = models.DateTimeField(auto_now_add=True)
 
+    bound_to: int | None = None  # of one request: the namespace its token may not leave; see `access`
+
     USERNAME_FIELD = "username"
     REQUIRED_FIELDS: list[str] = []  # type: ignore[misc] # a class variable there
     objects = UserManager()
@@ -68,7 +70,7 @@ class User(AbstractBaseUser):  # type: ignore[django-manager-missing] # knox's a
         return self.site_role in (SiteRole.ADMIN, SiteRole.AUDITOR)
 
 
-class Namespace(models.Model):
+class Namespace(models.Model):  # type: ignore[django-manager-missing] # as above
     """A Kubernetes namespace and its queue: one person's own, or a project's."""
 
     slug = models.SlugField(max_length=63, unique=True, help_text=_("The name in URLs and job documents."))
@@ -189,6 +191,9 @@ class ApiToken(AbstractAuthToken):
     SCOPES = (("read", _("read")), ("submit", _("read and submit")), ("admin", _("everything I may do")))
     name = models.CharField(max_length=100, blank=True, help_text=_("To tell your tokens apart."))
     scope = models.CharField(max_length=10, choices=SCOPES, default="read")
+    namespace = models.ForeignKey(
+        Namespace, null=True, blank=True, on_delete=models.CASCADE, help_text=_("The only one it works in; empty: all.")
+    )
     last_used_at = models.DateTimeField(null=True, blank=True)
     last_used_from = models.GenericIPAddressField(null=True, blank=True)
     revoked_at = models.DateTimeField(

@@ -40,10 +40,22 @@ class TokenSerializer(serializers.ModelSerializer[ApiToken]):
     key = serializers.CharField(source="token_key", help_text="The first characters: a name to revoke it by.")
     created_at = serializers.DateTimeField(source="created")
     expires_at = serializers.DateTimeField(source="expiry", allow_null=True)
+    namespace = serializers.SlugRelatedField[Any](
+        slug_field="slug", read_only=True, help_text="The only one it works in; null: all of its person's."
+    )
 
     class Meta:
         model = ApiToken
-        fields: tuple[str, ...] = ("key", "name", "scope", "created_at", "expires_at", "last_used_at", "last_used_from")
+        fields: tuple[str, ...] = (
+            "key",
+            "name",
+            "scope",
+            "namespace",
+            "created_at",
+            "expires_at",
+            "last_used_at",
+            "last_used_from",
+        )
         read_only_fields = fields
 
 
@@ -63,6 +75,9 @@ class NewTokenSerializer(serializers.Serializer[Any]):
     name = serializers.CharField(max_length=100)
     scope = serializers.ChoiceField(choices=ApiToken.SCOPES, default="read")
     days = serializers.IntegerField(min_value=1, max_value=LONGEST_DAYS, default=USUAL_DAYS)
+    namespace = serializers.CharField(
+        max_length=63, required=False, allow_null=True, help_text="Bind it to this one; left out: all of yours."
+    )
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
         """A mistyped field would otherwise be taken for the default in silence."""
@@ -77,6 +92,7 @@ class CurrentTokenSerializer(serializers.Serializer[Any]):
     site_role = serializers.CharField(allow_blank=True)
     scope = serializers.ChoiceField(choices=ApiToken.SCOPES)
     expires = serializers.DateTimeField(allow_null=True)
+    namespace = serializers.CharField(allow_null=True, help_text="What the token is bound to.")
     namespaces = serializers.ListField(child=serializers.CharField())
 
 

@@ -11,6 +11,7 @@ from django.utils import timezone
 from rest_framework.request import Request
 
 from accounts import audit
+from accounts.access import get_namespace
 from accounts.models import ApiToken, User
 
 LONGEST_DAYS = 365
@@ -20,17 +21,29 @@ UNDO_FOR = timedelta(seconds=15)  # the page offers it for 10; the rest is the w
 
 @transaction.atomic
 def issue(
-    user: User, *, name: str, scope: str, days: int, request: HttpRequest | Request | None = None
+    user: User,
+    *,
+    name: str,
+    scope: str,
+    days: int,
+    namespace: str | None = None,
+    request: HttpRequest | Request | None = None,
 ) -> tuple[ApiToken, str]:
-    """A new token and its characters, which exist nowhere else from now on."""
+    """A new token and its characters, which exist nowhere else from now on.
+
+    `namespace` is the slug of the only one it works in. Raise Http404 for one that this person does not see.
+    """
     if not 1 <= days <= LONGEST_DAYS:
         raise ValueError(f"a token lives 1 to {LONGEST_DAYS} days, not {days}")
-    token, text = ApiToken.objects.create(user=user, expiry=timedelta(days=days), name=name, scope=scope)
+    place = get_namespace(user, namespace) if namespace else None
+    token, text = ApiToken.objects.create(
+        user=user, expiry=timedelta(days=days), name=name, scope=scope, namespace=place
+    )
     audit.record(
         user,
         "token.create",
         target=token.token_key,
-        after={"name": name, "scope": scope, "days": days},
+        after={"name": name, "scope": scope, "days": days, "namespace": namespace or None},
         request=request,
     )
     return token, text
@@ -39,7 +52,7 @@ def issue(
 def living(user: User) -> QuerySet[ApiToken]:
     """This person's tokens, newest first, also those that have expired; without the revoked."""
     found: QuerySet[ApiToken] = ApiToken.objects.filter(user=user, revoked_at=None).order_by("-created")
-    return found
+    return found.select_related("namespace")
 
 
 def just_revoked(user: User) -> QuerySet[ApiToken]:
@@ -52,7 +65,7 @@ def just_revoked(user: User) -> QuerySet[ApiToken]:
 @transaction.atomic
 def revoke(user: User, key: str, *, request: HttpRequest | Request | None = None) -> None:
     """It fails from the next request on. Raise Http404 if this person has no such token."""
-    token = living(user).filter(token_key=key.replace("\0", "\ufffd")).select_for_update().first()
+    token = living(user).filter(token_key=key.replace("\0", "\ufffd")).select_for_update(of=("self",)).first()
     if token is None:
         raise Http404
     before = {"name": token.name, "scope": token.scope}
@@ -64,7 +77,7 @@ def revoke(user: User, key: str, *, request: HttpRequest | Request | None = None
 @transaction.atomic
 def undo_revoke(user: User, key: str, *, request: HttpRequest | Request | None = None) -> None:
     """Bring back a token revoked by mistake, within a few seconds. Raise Http404 afterwards."""
-    token = just_revoked(user).filter(token_key=key.replace("\0", "\ufffd")).select_for_update().first()
+    token = just_revoked(user).filter(token_key=key.replace("\0", "\ufffd")).select_for_update(of=("self",)).first()
     if token is None:
         raise Http404
     audit.record(user, "token.restore", target=token.token_key, after={"name": token.name}, request=request)

@@ -156,9 +156,10 @@ def sign_out(request: HttpRequest) -> HttpResponse:
 def my_tokens(request: HttpRequest) -> HttpResponse:
     """The list, and the form for a new one, whose characters are on the answer to the POST and nowhere else."""
     person = cast(User, request.user)
-    form, text, status = TokenForm(), "", 200
+    mine = list(access.namespaces_for(person).values_list("slug", flat=True))
+    form, text, status = TokenForm(namespaces=mine), "", 200
     if request.method == "POST":
-        form, status = TokenForm(request.POST), 400
+        form, status = TokenForm(request.POST, namespaces=mine), 400
         page = request.POST.get("page", "")[:40]
         if page and page == request.session.get(LAST_PAGE):
             # the answer to a POST was loaded again: one press of the button is one token
@@ -167,7 +168,7 @@ def my_tokens(request: HttpRequest) -> HttpResponse:
         if form.is_valid():
             _token, text = tokens.issue(person, **form.cleaned_data, request=request)
             request.session[LAST_PAGE] = page
-            form, status = TokenForm(), 201
+            form, status = TokenForm(namespaces=mine), 201
     context = {
         "tokens": tokens.living(person),
         "revoked": tokens.just_revoked(person),

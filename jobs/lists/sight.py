@@ -25,7 +25,7 @@ class Sight:
     def visible(self) -> frozenset[int] | None:
         """As access.visible_namespace_ids: None means all, also those made later."""
         if self.user.is_active and self.user.sees_everything:
-            return None
+            return None if self.user.bound_to is None else frozenset({self.user.bound_to})
         return frozenset(self.roles)
 
     def where(self, verb: Verb) -> list[Namespace]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from django.test import Client
@@ -80,3 +81,71 @@ def test_loading_the_answer_again_makes_no_second_token(client: Client, alice: U
     assert "made already" in again.content.decode()
     assert tokens.living(alice).count() == 1
     assert client.post("/me/tokens/", wanted | {"page": again.context["page"]}).status_code == 201
+
+
+class TestBound:
+    """A token of one namespace: its person in it, and nobody anywhere else."""
+
+    @pytest.fixture
+    def bound(self, alice: User, vision: Any, speech: Any) -> Any:
+        from accounts.models import Membership
+
+        Membership.objects.create(user=alice, namespace=speech, role="member")
+
+        def ask(method: str, path: str, *, scope: str = "admin", **body: Any) -> Any:
+            _token, text = tokens.issue(alice, name="ci", scope=scope, days=1, namespace="vision")
+            more = {"data": body, "content_type": "application/json"} if method != "get" else {}
+            return getattr(Client(), method)(f"/api/v1/{path}", **more, headers={"Authorization": f"Bearer {text}"})
+
+        return ask
+
+    def test_it_sees_its_namespace_and_no_other(self, bound: Any, alice: User, vision: Any, speech: Any) -> None:
+        from tests.factories import make_job
+
+        here, there = make_job(alice, vision), make_job(alice, speech)
+        assert [one["name"] for one in bound("get", "namespaces/").json()["results"]] == ["vision"]
+        assert [one["id"] for one in bound("get", "jobs/").json()["results"]] == [here.pk]
+        assert bound("get", f"jobs/{here.pk}/").status_code == 200
+        for path in (f"jobs/{there.pk}/", f"jobs/{there.pk}/logs/", "namespaces/speech/", "namespaces/alice/members/"):
+            assert bound("get", path).status_code == 404, path
+        assert bound("post", f"jobs/{there.pk}/cancel/").status_code == 404
+        assert bound("get", "tokens/current/").json()["namespace"] == "vision"
+
+    def test_it_submits_there_only(self, bound: Any, numpy_runtime: Any) -> None:
+        from portal import seed
+
+        seed.ensure_priorities()
+        seed.ensure_local_cluster()
+        document = {"runtime": "numpy", "command": "true"}
+        assert bound("post", "jobs/", namespace="vision", **document).status_code == 201
+        refused = bound("post", "jobs/", namespace="speech", **document)
+        assert refused.status_code in (403, 404, 422)
+
+    def test_what_belongs_to_no_namespace_is_out_of_its_reach(self, bound: Any, admin: User) -> None:
+        reads, writes = ("tokens/", "drafts/", "audit/"), ("tokens/", "runtimes/", "sync/")
+        for method, path in (*(("get", path) for path in reads), *(("post", path) for path in writes)):
+            answer = bound(method, path)
+            assert answer.status_code == 403 and answer.json()["error"]["code"] == "token_is_bound", path
+        assert bound("get", "runtimes/").status_code == 200
+
+    def test_an_admins_is_no_admin_elsewhere(self, admin: User, alice: User, vision: Any, speech: Any) -> None:
+        from tests.factories import make_job
+
+        job = make_job(alice, speech)
+        _token, text = tokens.issue(admin, name="ci", scope="admin", days=1, namespace="vision")
+        client = Client(headers={"Authorization": f"Bearer {text}"})
+        assert client.get(f"/api/v1/jobs/{job.pk}/").status_code == 404
+        assert client.get("/api/v1/jobs/").json()["results"] == []
+
+    def test_it_is_made_on_the_page_and_by_rest_for_ones_own_only(self, alice: User, vision: Any, speech: Any) -> None:
+        client = Client()
+        client.force_login(alice)
+        page = client.post("/me/tokens/", {"name": "ci", "scope": "read", "days": 1, "namespace": "vision"})
+        assert page.status_code == 201
+        assert [token.namespace for token in tokens.living(alice)] == [vision]
+        assert (
+            client.post("/me/tokens/", {"name": "ci", "scope": "read", "days": 1, "namespace": "speech"}).status_code
+            == 400
+        )
+        body = client.post("/api/v1/tokens/", {"name": "x", "namespace": "speech"}, content_type="application/json")
+        assert body.status_code == 400 and "namespace" in body.json()["error"]["fields"]
