@@ -5,7 +5,6 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any, cast
 
-from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
 from django.http import Http404
 from django.utils.translation import gettext as _
@@ -18,9 +17,9 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from accounts import access, tokens
+from accounts import access, tokens, trail
 from accounts.models import ApiToken, AuditEvent, Membership, Namespace, User
-from accounts.roles import Role, Verb
+from accounts.roles import Role
 from accounts.schema import (
     REFUSALS,
     AuditEventSerializer,
@@ -164,16 +163,7 @@ class Audit(ListAPIView):
         asked = AuditQuery(data=self.request.query_params)
         asked.is_valid(raise_exception=True)
         wanted = {name: value for name, value in asked.validated_data.items() if value}
-        return self._readable().filter(**wanted).order_by(*self.ordering)
-
-    def _readable(self) -> QuerySet[AuditEvent]:
-        person = person_of(self.request)
-        if person.sees_everything:
-            return AuditEvent.objects.all()
-        led = list(access.namespaces_for(person, Verb.MANAGE).filter(kind="project").values_list("slug", flat=True))
-        if not led:
-            raise PermissionDenied(_("The audit trail is for auditors, admins and leads."))
-        return AuditEvent.objects.filter(namespace__in=led)
+        return trail.readable(person_of(self.request)).filter(**wanted).order_by(*self.ordering)
 
     def paginate_queryset(self, queryset: Any) -> Any:
         # the site's paging sorts by created_at, which these rows do not have

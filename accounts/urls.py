@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.urls import path
 
-from accounts import admin_api, admin_views, api, views
+from accounts import admin_api, admin_views, api, audit_views, views
 
 app_name = "accounts"
 urlpatterns = [
@@ -14,6 +14,8 @@ urlpatterns = [
     path("me/tokens/<str:key>/revoke/", views.revoke_token, name="revoke_token"),
     path("me/tokens/<str:key>/restore/", views.restore_token, name="restore_token"),
     path("me/namespaces/", views.my_namespaces, name="my_namespaces"),
+    path("audit/", audit_views.audit_trail, name="audit"),
+    path("audit/export.csv", audit_views.audit_csv, name="audit_csv"),
     path("admin/access/", admin_views.access, name="access"),
     path("admin/access/sync/", admin_views.sync_now, name="sync_now"),
     path("admin/access/<int:mapping_id>/", admin_views.change_mapping, name="change_mapping"),

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
@@ -16,6 +14,7 @@ from rest_framework.request import Request
 
 from accounts import audit
 from accounts.models import User
+from accounts.spreadsheet import MARK, lines
 from jobs.documents import job_row
 from jobs.lists.columns import Look, read_look
 from jobs.lists.filters import JobFilter, read_filter
@@ -24,9 +23,6 @@ from jobs.models import Job
 from jobs.querysets import POSITION
 
 ROWS_AT_ONCE = 500
-MARK = "\ufeff".encode()  # by which spreadsheets know UTF-8
-# A spreadsheet computes what begins like this, in any width; a quote before it makes it text.
-FORMULA = tuple("=+-@\t\r\n＝＋－＠")
 _Fields = Mapping[str, Callable[[dict[str, Any]], Any]]
 
 
@@ -106,15 +102,8 @@ def fields_of(look: Look, wanted: JobFilter) -> _Fields:
     return {"id": COLUMNS["id"]["id"], **fields} if "id" not in fields else fields
 
 
-def safe(value: Any) -> Any:
-    """A number as it is, text as text: never as a formula."""
-    if isinstance(value, str) and value.startswith(FORMULA):
-        return f"'{value}"
-    return value
-
-
 async def _body(ids: Sequence[str], fields: _Fields, line: Mapping[str, Place], mark: bytes) -> AsyncIterator[bytes]:
-    yield mark + _text([list(fields)])
+    yield mark + lines([list(fields)])
     for start in range(0, len(ids), ROWS_AT_ONCE):
         yield await sync_to_async(_piece)(ids[start : start + ROWS_AT_ONCE], fields, line)
 
@@ -122,10 +111,4 @@ async def _body(ids: Sequence[str], fields: _Fields, line: Mapping[str, Place], 
 def _piece(ids: Sequence[str], fields: _Fields, line: Mapping[str, Place]) -> bytes:
     rows = [job_row(job) for job in Job.objects.rows(ids)]
     with_places(rows, line)
-    return _text([[safe(make(row)) for make in fields.values()] for row in rows])
-
-
-def _text(rows: list[list[Any]]) -> bytes:
-    out = io.StringIO()
-    csv.writer(out).writerows(rows)
-    return out.getvalue().encode()
+    return lines([make(row) for make in fields.values()] for row in rows)

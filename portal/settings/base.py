@@ -135,7 +135,10 @@ STATICFILES_DIRS = [BASE_DIR / "static"]
 AUTH_USER_MODEL = "accounts.User"
 DIRECTORY = read_directory()
 # the directory first: a password of its people is never hashed here, which costs more than asking it
-AUTHENTICATION_BACKENDS = [*(["accounts.ldap.backend.DirectoryBackend"] if DIRECTORY else []), "accounts.auth.LocalBackend"]
+AUTHENTICATION_BACKENDS = [
+    *(["accounts.ldap.backend.DirectoryBackend"] if DIRECTORY else []),
+    "accounts.auth.LocalBackend",
+]
 LOGIN_URL = "accounts:login"
 LOGIN_REDIRECT_URL = "/"
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.PBKDF2PasswordHasher"]

@@ -37,6 +37,14 @@ def as_iso(value: str | datetime | None) -> str:
 
 
 @register.filter
+def as_told(value: Any) -> str:
+    """Before and after of the audit trail in a line: `role: member, source: ldap:vision`."""
+    if not isinstance(value, dict):
+        return str(value)
+    return ", ".join(f"{key}: {'–' if inner is None else inner}" for key, inner in value.items())
+
+
+@register.filter
 def span(seconds: float | None) -> str:
     """The two largest units of a length of time: 6 h 12 m."""
     if seconds is None:

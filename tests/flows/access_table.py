@@ -80,6 +80,8 @@ ROUTES: dict[str, dict[str, Rule]] = {
     "/jobs/<job_id>/unarchive/": {"POST": CHANGE},
     "/jobs/<job_id>/hold/": {"POST": CHANGE},
     "/jobs/<job_id>/release/": {"POST": CHANGE},
+    "/audit/": {"GET": AUDIT},
+    "/audit/export.csv": {"GET": AUDIT},
     "/admin/access/": {"GET": ADMIN, "POST": ADMIN},
     "/admin/access/sync/": {"POST": ADMIN},
     "/admin/access/<mapping_id>/": {"POST": ADMIN},

@@ -15,7 +15,8 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from accounts.models import AuditEvent, User
-from jobs.lists.export import ROWS_AT_ONCE, safe
+from accounts.spreadsheet import safe
+from jobs.lists.export import ROWS_AT_ONCE
 from jobs.models import Job
 from tests.factories import make_job
 
