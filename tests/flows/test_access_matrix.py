@@ -104,7 +104,8 @@ def neutral(answer: Any, values: dict[str, str]) -> tuple[Any, ...]:
     """An answer without the id that was asked for and without what differs between any two renderings."""
     body = answer.content.decode()
     for value in values.values():
-        body = body.replace(value, "<id>")
+        if not value.isdecimal() or len(value) > 3:  # the number of a person is in every other number too
+            body = body.replace(value, "<id>")
     body = re.sub(r'(name="csrfmiddlewaretoken" value=|nonce=|data-csrf=|"X-CSRFToken": ?)"[^"]*"', "", body)
     body = re.sub(r"&quot;X-CSRFToken&quot;: ?&quot;\w+&quot;", "", body)
     body = re.sub(r"(\d{4}-\d\d-\d\dT)?\d\d:\d\d:\d\d(\.\d+)?", "<time>", body)
