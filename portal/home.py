@@ -10,11 +10,13 @@ from django.shortcuts import render
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
+from accounts.access import namespaces_for
 from accounts.models import User
+from accounts.roles import Verb
 from jobs.documents import job_row
 from jobs.models import Cluster, Job
 from jobs.outlook import cluster_document
-from jobs.states import JobStatus
+from jobs.states import JobStatus, Reason
 
 SHOWN = 20  # of each list; the list of jobs has the rest
 LAST = 5  # jobs that ended lately
@@ -28,8 +30,11 @@ def home(request: HttpRequest) -> HttpResponse:
     failed = mine.filter(status=JobStatus.FAILED, finished_at__gte=timezone.now() - YESTERDAY).order_by("-finished_at")
     queued = mine.filter(status=JobStatus.QUEUED).order_by("queued_at")
     going = mine.filter(status__in=(JobStatus.RUNNING, JobStatus.STARTING)).order_by("-started_at", "-created_at")
+    # jobs of people who left, which wait for a lead's decision
+    left = Job.objects.filter(status=JobStatus.QUEUED, reason_code=Reason.OWNER_LEFT, held_by__isnull=False)
+    orphaned = left.filter(namespace__in=namespaces_for(user, Verb.MANAGE)).exclude(owner=user).order_by("queued_at")
     # the first of each kind in one question, then all that their rows show in a second
-    parts = [part.values_list("pk", flat=True)[:SHOWN] for part in (failed, queued, going)]
+    parts = [part.values_list("pk", flat=True)[:SHOWN] for part in (failed, queued, going, orphaned)]
     ended = mine.filter(status__in=(JobStatus.SUCCEEDED, JobStatus.CANCELLED)).order_by("-finished_at")
     kept = Job.objects.visible_to(user).filter(pins__user=user).order_by("-pins__created_at")
     recent, pinned = (list(part.values_list("pk", flat=True)[:most]) for part, most in ((ended, LAST), (kept, SHOWN)))

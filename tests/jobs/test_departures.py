@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from django.test import Client
 
 from accounts.models import MembershipChange, User
 from jobs import departures, dispatch, submission
@@ -53,6 +54,17 @@ def test_a_viewer_may_not_run_jobs_either_and_a_new_lead_may(alice: User, bob: U
     leave(alice, vision, after="viewer")
     leave(bob, vision, after="lead")
     assert departures.hold_jobs_of_who_left() == 1
+
+
+def test_the_lead_finds_them_at_home_and_a_member_does_not(alice: User, bob: User, carol: User, vision: Any) -> None:
+    job = make_job(alice, vision, name="left behind")
+    leave(alice, vision)
+    departures.hold_jobs_of_who_left()
+    for person, finds in ((carol, True), (bob, False)):
+        client = Client()
+        client.force_login(person)
+        page = client.get("/").content.decode()
+        assert (f"/jobs/{job.pk}/" in page) is finds
 
 
 def test_the_lead_decides_and_the_decision_stands(alice: User, carol: User, vision: Any) -> None:
