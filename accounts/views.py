@@ -6,6 +6,7 @@ import math
 import uuid
 from typing import cast
 
+from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth import authenticate, login, logout
 from django.contrib.auth.decorators import login_not_required
@@ -61,7 +62,14 @@ def sign_in(request: HttpRequest) -> HttpResponse:
 def _login_page(
     request: HttpRequest, form: LoginForm, wanted: str, *, error: str = "", status: int = 200, seconds: int = 0
 ) -> HttpResponse:
-    context = {"form": form, "next": "" if wanted == HOME else wanted, "error": error, "wait_seconds": seconds}
+    context = {
+        "form": form,
+        "next": "" if wanted == HOME else wanted,
+        "error": error,
+        "wait_seconds": seconds,
+        "login_help": settings.TRAINHALL_LOGIN_HELP,
+        "has_directory": settings.DIRECTORY is not None,
+    }
     return render(request, "accounts/login.html", context, status=status)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.conf import settings
 from django.db.models import F, OuterRef, QuerySet, Subquery, Sum
 from django.http import HttpRequest
 from django.utils import timezone
@@ -23,6 +24,7 @@ def navigation(request: HttpRequest) -> dict[str, Any]:
         "navigation": SimpleLazyObject(lambda: _navigation(request)),
         "portal_version": version(),
         "portal_wheel": wheel_name(),
+        "maintenance": settings.TRAINHALL_MAINTENANCE,
         "now": timezone.now(),
     }
 

@@ -24,6 +24,8 @@ TRAINHALL_LOCAL_GPUS = env_int("TRAINHALL_LOCAL_GPUS", 0, maximum=4096)
 TRAINHALL_HELPER_IMAGE = env_str("TRAINHALL_HELPER_IMAGE", "trainhall:latest")
 TRAINHALL_FETCH_HOSTS = env_list("TRAINHALL_FETCH_HOSTS")
 TRAINHALL_KEEP_FILES = env_int("TRAINHALL_KEEP_FILES", 7, maximum=36500)  # days after a job's end
+TRAINHALL_LOGIN_HELP = env_str("TRAINHALL_LOGIN_HELP")  # whom to ask who cannot sign in
+TRAINHALL_MAINTENANCE = env_str("TRAINHALL_MAINTENANCE")  # a line for everybody, such as "Saturday 06:00-08:00 UTC"
 TRAINHALL_INSTANCE = env_str("TRAINHALL_INSTANCE", "main")
 
 SECRET_KEY = env_secret("TRAINHALL_SECRET_KEY")

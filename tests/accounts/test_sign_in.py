@@ -174,3 +174,13 @@ def test_many_at_once_cannot_all_pass_the_count_together() -> None:
     with ThreadPoolExecutor(8) as pool:
         passed = list(pool.map(attempt, range(40)))
     assert sum(passed) == 5
+
+
+def test_an_admins_words_stand_on_the_page_as_text(client: Client, settings: Any, alice: User) -> None:
+    settings.TRAINHALL_LOGIN_HELP = "Ask <b>ml-infra@example.com</b>"
+    settings.TRAINHALL_MAINTENANCE = "Saturday 06:00-08:00 UTC <script>"
+    page = client.get(LOGIN).content.decode()
+    assert 'href="mailto:ml-infra@example.com"' in page and "&lt;b&gt;" in page
+    assert "Saturday 06:00-08:00 UTC &lt;script&gt;" in page
+    client.force_login(alice)
+    assert "Saturday 06:00-08:00 UTC" in client.get("/me/tokens/").content.decode()
