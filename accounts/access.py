@@ -17,7 +17,7 @@ from django.db.models import QuerySet
 from django.http import Http404
 from django.utils.translation import gettext as _
 
-from accounts.models import Membership, Namespace, User
+from accounts.models import GroupMapping, Membership, Namespace, User
 from accounts.roles import NEEDS, RANK, Role, Verb, allows
 
 Person: TypeAlias = User | AnonymousUser
@@ -98,6 +98,32 @@ def get_namespace(user: Person, slug: str, verb: Verb = Verb.VIEW) -> Namespace:
             _("This needs the role %(role)s in %(namespace)s.") % {"role": NEEDS[verb], "namespace": namespace.slug}
         )
     return namespace
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """A project that somebody has no role in and may ask for one: what gives it, and whom to ask."""
+
+    namespace: Namespace
+    groups: tuple[str, ...]
+    leads: tuple[User, ...]
+
+
+def offers_for(user: User) -> list[Offer]:
+    """Only those an admin has listed: every other namespace is not there for a stranger. Three queries."""
+    listed = Namespace.objects.filter(kind="project", is_listed=True).exclude(
+        pk__in=_memberships(user).values("namespace")
+    )
+    groups: dict[int, list[str]] = {}
+    for pk, group in GroupMapping.objects.filter(namespace__in=listed).values_list("namespace_id", "group"):
+        groups.setdefault(pk or 0, []).append(group)
+    leads: dict[int, dict[int, User]] = {}
+    for lead in Membership.objects.filter(namespace__in=listed, role=Role.LEAD).select_related("user"):
+        leads.setdefault(lead.namespace_id, {})[lead.user_id] = lead.user
+    return [
+        Offer(one, tuple(groups.get(one.pk, ())), tuple(leads.get(one.pk, {}).values()))
+        for one in listed.order_by("slug")
+    ]
 
 
 @dataclass(frozen=True, slots=True)

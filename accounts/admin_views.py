@@ -9,6 +9,7 @@ from django.conf import settings
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied
 from django.core.paginator import Paginator
+from django.db import transaction
 from django.db.models import Prefetch, Q
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
@@ -77,6 +78,28 @@ def change_mapping(request: HttpRequest, mapping_id: int) -> HttpResponse:
         mappings.change(row, role=request.POST.get("role", ""), by=by, request=request)
     except mappings.MappingRefused as error:
         messages.error(request, str(error))
+    return redirect("accounts:access")
+
+
+@require_POST
+def list_project(request: HttpRequest, name: str) -> HttpResponse:
+    """Name a project to strangers, or keep it from them."""
+    by = _admin(request)
+    project = get_object_or_404(Namespace, slug=name.replace("\0", "\ufffd"), kind="project")
+    wanted = "list" in request.POST
+    if project.is_listed != wanted:
+        with transaction.atomic():
+            project.is_listed = wanted
+            project.save(update_fields=["is_listed"])
+            audit.record(
+                by,
+                "namespace.change",
+                target=project.slug,
+                namespace=project.slug,
+                before={"is_listed": not wanted},
+                after={"is_listed": wanted},
+                request=request,
+            )
     return redirect("accounts:access")
 
 

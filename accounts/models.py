@@ -80,6 +80,10 @@ class Namespace(models.Model):  # type: ignore[django-manager-missing] # as abov
         User, null=True, blank=True, on_delete=models.PROTECT, related_name="personal_namespace"
     )
     description = models.CharField(max_length=200, blank=True)
+    is_listed = models.BooleanField(
+        default=False,
+        help_text=_("Named to everybody who signs in, with its groups and leads, so that they can ask for a role."),
+    )
     made_for = models.CharField(
         max_length=500, null=True, blank=True, unique=True, help_text=_("The directory group a rule made it for.")
     )

@@ -19,6 +19,7 @@ urlpatterns = [
     path("admin/access/", admin_views.access, name="access"),
     path("admin/access/sync/", admin_views.sync_now, name="sync_now"),
     path("admin/access/<int:mapping_id>/", admin_views.change_mapping, name="change_mapping"),
+    path("admin/access/projects/<str:name>/", admin_views.list_project, name="list_project"),
     path("admin/users/", admin_views.users, name="users"),
     path("admin/users/<int:user_id>/", admin_views.disable_user, name="disable_user"),
 ]

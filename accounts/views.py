@@ -209,5 +209,10 @@ def my_namespaces(request: HttpRequest) -> HttpResponse:
     return render(
         request,
         "accounts/my_namespaces.html",
-        {"places": access.places_of(person), "site_role": person.site_role},
+        {
+            "places": access.places_of(person),
+            "offers": access.offers_for(person),
+            "groups": person.directory_groups,
+            "site_role": person.site_role,
+        },
     )

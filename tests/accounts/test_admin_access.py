@@ -127,3 +127,21 @@ def test_the_page_of_people_costs_the_same_for_many(desk: Client, django_assert_
     with django_assert_max_num_queries(12):
         page = desk.get("/admin/users/", {"q": "MANY", "page": "2"})
     assert page.context["page"].paginator.count == 120
+
+
+def test_only_a_listed_project_is_named_to_strangers_with_its_groups_and_leads(
+    desk: Client, vision: Any, dave: User
+) -> None:
+    GroupMapping.objects.create(group="vision-crowd", namespace=vision, role="member")
+    stranger = Client()
+    stranger.force_login(dave)
+    assert b"vision" not in stranger.get("/me/namespaces/").content
+    desk.post("/admin/access/projects/vision/", {"list": ""})
+    page = stranger.get("/me/namespaces/").content.decode()
+    assert "You could ask for" in page and "vision-crowd" in page and "Carol Sato" in page
+    assert stranger.get("/api/v1/namespaces/vision/").status_code == 404  # named, and still not theirs
+    desk.post("/admin/access/projects/vision/", {"hide": ""})
+    assert b"vision" not in stranger.get("/me/namespaces/").content
+    told = AuditEvent.objects.filter(action="namespace.change").order_by("pk").values_list("after", flat=True)
+    assert list(told) == [{"is_listed": True}, {"is_listed": False}]
+    assert desk.post("/admin/access/projects/alice/", {"list": ""}).status_code == 404  # somebody's own

@@ -85,6 +85,7 @@ ROUTES: dict[str, dict[str, Rule]] = {
     "/admin/access/": {"GET": ADMIN, "POST": ADMIN},
     "/admin/access/sync/": {"POST": ADMIN},
     "/admin/access/<mapping_id>/": {"POST": ADMIN},
+    "/admin/access/projects/<name>/": {"POST": ADMIN},
     "/admin/users/": {"GET": ADMIN},
     "/admin/users/<user_id>/": {"POST": ADMIN},
     "/api/v1/group-mappings/": {"GET": ADMIN, "POST": ADMIN},
