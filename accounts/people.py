@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping
 from django.db import connection, transaction
 from django.utils.translation import gettext as _
 
-from accounts import audit, namespaces
+from accounts import audit, hints, namespaces
 from accounts.directory import Entry
-from accounts.models import Membership, Namespace, User
+from accounts.models import AuditEvent, Membership, Namespace, User
 from accounts.roles import Role, SiteRole
 
 PERSONAL = "personal"  # source of the membership that makes a namespace somebody's own
@@ -104,13 +104,14 @@ def label_of(entry: Entry) -> str:
 @transaction.atomic
 def end(subjects: Iterable[str]) -> list[str]:
     """The directory says that these accounts are over, or knows them no more: they cannot sign in. Answer: who it was."""
-    ended = []
-    for person in User.objects.filter(subject__in=list(subjects), is_active=True).select_for_update():
-        person.is_active, person.disabled_by = False, "directory"
-        person.save(update_fields=["is_active", "disabled_by"])
-        audit.record(None, "user.disable", target=person.username, after={"by": "directory"})
-        ended.append(person.username)
-    return ended
+    persons = list(User.objects.filter(subject__in=list(subjects), is_active=True).select_for_update())
+    if persons:
+        User.objects.filter(pk__in=[person.pk for person in persons]).update(is_active=False, disabled_by="directory")
+        AuditEvent.objects.bulk_create(
+            audit.event(None, "user.disable", target=person.username, after={"by": "directory"}) for person in persons
+        )
+        hints.rights_changed()
+    return [person.username for person in persons]
 
 
 @transaction.atomic

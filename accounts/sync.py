@@ -218,20 +218,32 @@ def _write(
         made.append(Membership(user_id=known.pk, namespace=namespace, role=grant.role, source=grant.source))
         tell("membership.create", known.pk, namespace, None, {"role": grant.role, "source": grant.source})
     Membership.objects.bulk_create(made, batch_size=BATCH, ignore_conflicts=True)
+    stored = _stored(todo)
+    risen = []
     for known, slug, source, role in todo.changed:
-        was = known.roles[slug, source]
-        Membership.objects.filter(user=known.pk, namespace=places[slug], source=source).update(role=role)
-        tell("membership.change", known.pk, places[slug], {"role": was, "source": source}, {"role": role})
-    lost = {(known.pk, places[slug].pk, source) for known, slug, source, _role in todo.removed}
-    if lost:
-        rows = Membership.objects.filter(user__in={pk for pk, *_rest in lost}, source__startswith=grants.SOURCE)
-        doomed = [pk for pk, *key in rows.values_list("pk", "user_id", "namespace_id", "source") if tuple(key) in lost]
-        Membership.objects.filter(pk__in=doomed).delete()
-        for known, slug, source, role in todo.removed:
-            tell("membership.delete", known.pk, places[slug], {"role": role, "source": source}, None)
+        row = stored[known.pk, places[slug].pk, source]
+        tell("membership.change", known.pk, places[slug], {"role": row.role, "source": source}, {"role": role})
+        row.role = role
+        risen.append(row)
+    Membership.objects.bulk_update(risen, ["role"], batch_size=BATCH)
+    doomed = []
+    for known, slug, source, role in todo.removed:
+        doomed.append(stored[known.pk, places[slug].pk, source].pk)
+        tell("membership.delete", known.pk, places[slug], {"role": role, "source": source}, None)
+    for start in range(0, len(doomed), BATCH):
+        # without a signal for each: one hint for the whole pass follows
+        rows = Membership.objects.filter(pk__in=doomed[start : start + BATCH])
+        rows._raw_delete(rows.db)
     AuditEvent.objects.bulk_create(trail, batch_size=BATCH)
     _note_changes(before, _highest(touched))
     hints.rights_changed()
+
+
+def _stored(todo: Plan) -> dict[tuple[int, int, str], Membership]:
+    """The rows that a plan changes or removes, by person, namespace and source."""
+    pks = {row[0].pk for row in (*todo.changed, *todo.removed)}
+    rows = Membership.objects.filter(user__in=pks, source__startswith=grants.SOURCE) if pks else []
+    return {(row.user_id, row.namespace_id, row.source): row for row in rows}
 
 
 def _note_changes(before: dict[tuple[int, int], Role], after: dict[tuple[int, int], Role]) -> None:
