@@ -112,7 +112,7 @@ def test_every_page_shows_text_as_text(visit: Any, planted: Planted) -> None:
             for job in (planted.failed, planted.running, planted.stopped):
                 alice.look(path.replace("<job_id>", job))
         else:
-            (admin if path.startswith("/admin/") else alice).look(path.replace("<slug>", "hostile"))
+            (admin if path.startswith(("/admin/", "/audit/")) else alice).look(path.replace("<slug>", "hostile"))
     for path in (
         f"/jobs/new/?from={planted.failed}",
         f"/jobs/new/?from={planted.fetched}",
