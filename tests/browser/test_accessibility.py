@@ -17,7 +17,14 @@ TALKS = (
     " print('step', s, flush=True)\n time.sleep(0.05)\nprint('needle here')\nraise ValueError('labels are missing')\""
 )
 TABS = ("", "metrics/", "logs/", "workers/", "events/", "files/", "spec/")
-ADMINS = ("/admin/runtimes/", "/admin/runtimes/new/", "/admin/runtimes/shell/")
+ADMINS = (
+    "/admin/runtimes/",
+    "/admin/runtimes/new/",
+    "/admin/runtimes/shell/",
+    "/admin/access/",
+    "/admin/users/",
+    "/audit/",
+)
 PAGES = (
     "/",
     "/jobs/",

@@ -26,6 +26,7 @@ NO_PAGES = {
     "/code/<sha256>/",
     "/jobs/<job_id>/logs/raw/",
     "/jobs/export.csv",
+    "/audit/export.csv",
 }
 
 
