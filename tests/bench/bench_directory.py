@@ -50,7 +50,9 @@ class Door:
         answer = connection.getresponse()
         page = answer.read().decode()
         self.cookie = next(
-            value.partition(";")[0] for name, value in answer.getheaders() if name.lower() == "set-cookie" and "csrf" in value
+            value.partition(";")[0]
+            for name, value in answer.getheaders()
+            if name.lower() == "set-cookie" and "csrf" in value
         )
         found = re.search(r'name="csrfmiddlewaretoken" value="(\w+)"', page)
         assert found
