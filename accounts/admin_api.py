@@ -44,7 +44,7 @@ def admin_of(request: Request) -> User:
 def read_directory() -> Everybody:
     """All that the directory says now; raise DirectoryUnavailable where it cannot be asked."""
     if settings.DIRECTORY is None:
-        raise DirectoryUnavailable(_("No directory is connected: set LDAP_URL (docs/operations.md)."))
+        raise DirectoryUnavailable(_("No directory is connected: set LDAP_URL (docs/admin.md)."))
     from accounts.ldap.connection import DirectoryAway  # noqa: PLC0415 # an extra: there where the setting is
     from accounts.ldap.reading import read_everybody  # noqa: PLC0415
 
