@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOTS_HOME = Path("/var/lib/trainhall")
+WITH_DIRECTORY = "-ldap"  # how the data folder of LDAP=demo ends
 SOCKET_LIMIT = 107  # bytes of a unix socket's path
 LONGEST_SOCKET = ".s.PGSQL.5432"
 
@@ -52,6 +53,9 @@ def find_home(checkout: Path, environ: Mapping[str, str], *, uid: int) -> Home:
         data = Path(given).expanduser().resolve()
     else:
         data = ROOTS_HOME / digest if uid == 0 else checkout / "var"
+    if environ.get("LDAP", "").strip() == "demo" and not data.name.endswith(WITH_DIRECTORY):
+        # its people are others than those of a plain `make run`, also where they have the same names
+        data = data.with_name(f"{data.name}{WITH_DIRECTORY}")
     sockets = data / "run"
     if len(os.fsencode(sockets / LONGEST_SOCKET)) > SOCKET_LIMIT:
         # two data folders of one person must not meet in /tmp

@@ -33,6 +33,15 @@ class TestHome:
         assert one != two
         assert len(one.name) == 12
 
+    def test_the_demo_of_a_directory_has_a_folder_of_its_own_however_often_it_is_looked_for(
+        self, tmp_path: Path
+    ) -> None:
+        plain = find_home(tmp_path, {}, uid=1000)
+        demo = find_home(tmp_path, {"LDAP": "demo"}, uid=1000)
+        assert demo.data == tmp_path / "var-ldap" and demo.sockets != plain.sockets
+        again = {"LDAP": "demo", "TRAINHALL_DATA_DIR": str(demo.data)}  # as the processes of that home are told
+        assert find_home(tmp_path, again, uid=1000).data == demo.data
+
     def test_sockets_fit_into_107_bytes_however_deep_the_checkout(self, tmp_path: Path) -> None:
         deep = tmp_path / ("d" * 60) / ("é" * 60)
         sockets = {find_home(deep / name, {}, uid=1000).sockets for name in ("one", "two")}

@@ -70,10 +70,6 @@ class Command(BaseCommand):
         port = listening.getsockname()[1]
         home = find_home(checkout, os.environ, uid=os.geteuid())
         with_directory = wants_demo_directory(os.environ)
-        if with_directory:
-            # its people are others than those of a plain `make run`, also where they have the same names
-            os.environ["TRAINHALL_DATA_DIR"] = str(home.data.with_name(f"{home.data.name}-ldap"))
-            home = find_home(checkout, os.environ, uid=os.geteuid())
         make_home(home)
         kept = claim_folder(home)
         supervisor = Supervisor(home=home, say=self.say)
