@@ -26,7 +26,7 @@ MOST_TERMS = 200  # of one filter
 
 
 def groups_of(connection: Any, entry: Entry) -> list[Group]:
-    """The groups of one person, through groups in groups: one search for each level."""
+    """The groups of one person, through groups in groups, and those called like one of them: one search for each level."""
     search = the_directory().groups
     if search is None:
         return []
@@ -46,7 +46,21 @@ def groups_of(connection: Any, entry: Entry) -> list[Group]:
         if not fresh:
             break
         terms = [equals(attribute, dn) for dn in fresh for attribute in MEMBER_ATTRIBUTES]
-    return list(found.values())
+    return [*found.values(), *_namesakes(connection, search, found)]
+
+
+def _namesakes(connection: Any, search: Search, found: Mapping[str, Group]) -> list[Group]:
+    """Other groups of the same names, without members: a rule that names two groups gives nothing, whichever one is in."""
+    names = {group.name for group in found.values()}
+    terms = [equals(attribute, name) for name in sorted(names) for attribute in {search.attribute, "cn"}]
+    others: dict[str, Group] = {}
+    for start in range(0, len(terms), MOST_TERMS):
+        wanted = f"(&{search.filter}(|{''.join(terms[start : start + MOST_TERMS])}))"
+        for dn, attributes in paged(connection, search, wanted, ["cn"]):
+            group = _group(dn, attributes, search)
+            if group.dn not in found:
+                others[group.dn] = group
+    return list(others.values())
 
 
 def look_up(username: str) -> tuple[Entry, list[Group]] | None:

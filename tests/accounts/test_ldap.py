@@ -141,6 +141,27 @@ def test_groups_give_roles_also_through_groups_in_groups(rules: Namespace) -> No
     assert alice.supplementary_gids == [20_000]
 
 
+def test_a_group_of_the_same_name_made_elsewhere_gives_nothing_at_sign_in(
+    rules: Namespace, directory: Slapd, settings: Any
+) -> None:
+    from accounts.directory import read_search
+
+    settings.DIRECTORY = known(
+        directory.url, groups=read_search(f"{SUFFIX}?cn?sub?(objectClass=groupOfNames)", attribute="cn")
+    )
+    twin = f"cn=Vision,ou=services,{SUFFIX}"
+    values = [("objectClass", b"groupOfNames"), ("cn", b"Vision"), ("member", f"uid=dave,{PEOPLE}".encode())]
+    with as_admin(directory) as admin:
+        admin.add_s(twin, values)
+    try:
+        assert sign_in("dave").status_code == sign_in("alice").status_code == 302
+        assert not Membership.objects.filter(namespace=rules).exists()
+        assert User.objects.get(username="dave").directory_groups == ["Vision"]
+    finally:
+        with as_admin(directory) as admin:
+            admin.delete_s(twin)
+
+
 def test_who_has_left_the_group_has_no_role_after_the_next_sign_in(rules: Namespace, directory: Slapd) -> None:
     alice = f"uid=alice,{PEOPLE}"
     sign_in("alice")
