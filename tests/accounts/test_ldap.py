@@ -156,7 +156,7 @@ def test_a_group_of_the_same_name_made_elsewhere_gives_nothing_at_sign_in(
     try:
         assert sign_in("dave").status_code == sign_in("alice").status_code == 302
         assert not Membership.objects.filter(namespace=rules).exists()
-        assert User.objects.get(username="dave").directory_groups == ["Vision"]
+        assert User.objects.get(username="dave").directory_groups == ["Vision", "speech"]
     finally:
         with as_admin(directory) as admin:
             admin.delete_s(twin)
