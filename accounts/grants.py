@@ -154,14 +154,15 @@ def plan(everybody: Everybody, rules: Iterable[Rule], known: Iterable[Known], pr
 
 
 def _compare(found: Plan, person: Known, wanted: list[Grant], projects: Mapping[str, str]) -> None:
-    best: dict[tuple[str, str], Grant] = {}  # one group gives one role in a namespace: the highest of its rules
+    # one group gives one role in a namespace, the highest of its rules: by a pattern's project or by its slug
+    best: dict[tuple[str, str], tuple[str, Grant]] = {}
     for grant in wanted:
-        key = (grant.made_for or grant.namespace, grant.source)
-        if key not in best or RANK[grant.role] > RANK[best[key].role]:
-            best[key] = grant
-    kept = set()
-    for grant in best.values():
         slug = projects.get(grant.made_for, "") if grant.made_for else grant.namespace
+        key = (slug or grant.made_for, grant.source)
+        if key not in best or RANK[grant.role] > RANK[best[key][1].role]:
+            best[key] = slug, grant
+    kept = set()
+    for slug, grant in best.values():
         kept.add((slug, grant.source))
         had = person.roles.get((slug, grant.source))
         if had is None:

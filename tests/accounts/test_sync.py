@@ -82,6 +82,12 @@ def test_a_role_by_hand_stays_and_a_change_of_rule_changes_the_role(lab: Namespa
     assert bob.memberships.filter(namespace=lab).get().source == "manual"
 
 
+def test_a_rule_for_the_project_that_a_pattern_made_raises_its_role_once(lab: Namespace) -> None:
+    GroupMapping.objects.create(group="ml-kernels", namespace=Namespace.objects.get(slug="ml-kernels"), role="lead")
+    changes = [len(sync.run(read_everybody()).plan.changed) for _time in range(3)]
+    assert changes == [1, 0, 0] and ("erin", "ml-kernels", "lead") in roles()
+
+
 def test_who_is_gone_cannot_come_in_and_keeps_their_jobs_and_name(lab: Namespace) -> None:
     everybody = read_everybody()
     alice = User.objects.get(username="alice")
