@@ -72,18 +72,21 @@ def from_directory(entry: Entry) -> User:
         person.save()
         audit.record(None, "user.create", target=person.username, after={"source": "ldap", "entry": entry.dn})
         give_personal_namespace(person)
-    elif changed := bring_in_line(person, entry):
+        return person
+    if changed := bring_in_line(person, entry):
         person.save(update_fields=changed)
+    if person.disabled_by == "directory" and not entry.has_ended:
+        revive([person.subject])
+        person.refresh_from_db(fields=["is_active", "disabled_by"])
     return person
 
 
 def bring_in_line(person: User, entry: Entry) -> list[str]:
-    """Write what the entry says into the person, unsaved; the answer names the fields that are different now."""
+    """Write what the entry says into the person, unsaved; the answer names the fields that are different now.
+
+    Whether the account goes on is not among them: see `end` and `revive`.
+    """
     wanted = {name: getattr(entry, name) for name in FROM_ENTRY} | {"directory_dn": entry.dn[:1000]}
-    if entry.has_ended and person.is_active:
-        wanted |= {"is_active": False, "disabled_by": "directory"}
-    elif not entry.has_ended and person.disabled_by == "directory":
-        wanted |= {"is_active": True, "disabled_by": ""}
     changed = [name for name, value in wanted.items() if getattr(person, name) != value]
     for name in changed:
         setattr(person, name, wanted[name])
@@ -112,6 +115,17 @@ def end(subjects: Iterable[str]) -> list[str]:
         )
         hints.rights_changed()
     return [person.username for person in persons]
+
+
+@transaction.atomic
+def revive(subjects: Iterable[str]) -> None:
+    """The directory knows these accounts again. Whom an admin has disabled, be it a moment ago, stays so."""
+    ended = User.objects.filter(subject__in=list(subjects), disabled_by="directory")
+    persons = list(ended.select_for_update())
+    User.objects.filter(pk__in=[person.pk for person in persons]).update(is_active=True, disabled_by="")
+    AuditEvent.objects.bulk_create(
+        audit.event(None, "user.enable", target=person.username, after={"by": "directory"}) for person in persons
+    )
 
 
 @transaction.atomic

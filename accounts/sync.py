@@ -183,8 +183,9 @@ def _bring_people_in_line(everybody: Everybody, todo: Plan, persons: dict[int, U
             fields.append("directory_groups")
         if fields:
             changed.append(person)
-    columns = [*people.FROM_ENTRY, "directory_dn", "directory_groups", "supplementary_gids", "is_active", "disabled_by"]
+    columns = [*people.FROM_ENTRY, "directory_dn", "directory_groups", "supplementary_gids"]
     User.objects.bulk_update(changed, columns, batch_size=BATCH)
+    people.revive(persons[pk].subject for pk in todo.groups if persons[pk].disabled_by == "directory")
     people.end(person.subject for person in todo.gone)
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from accounts import people, sync
+from accounts import grants, people, sync
 from accounts.directory import Entry, Everybody, Group
 from accounts.ldap.reading import read_everybody
 from accounts.models import (
@@ -86,6 +88,35 @@ def test_a_rule_for_the_project_that_a_pattern_made_raises_its_role_once(lab: Na
     GroupMapping.objects.create(group="ml-kernels", namespace=Namespace.objects.get(slug="ml-kernels"), role="lead")
     changes = [len(sync.run(read_everybody()).plan.changed) for _time in range(3)]
     assert changes == [1, 0, 0] and ("erin", "ml-kernels", "lead") in roles()
+
+
+def test_whom_an_admin_disables_during_a_pass_stays_disabled(
+    lab: Namespace, directory: Slapd, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compare = grants.plan
+
+    def slowly(*told: Any) -> grants.Plan:
+        found = compare(*told)
+        User.objects.filter(username="bob").update(is_active=False, disabled_by="admin")
+        return found
+
+    monkeypatch.setattr(grants, "plan", slowly)
+    with changed(directory, f"cn=storage,{GROUPS}", "memberUid", "bob", add=True):
+        sync.run(read_everybody())
+    bob = User.objects.get(username="bob")
+    assert "storage" in bob.directory_groups
+    assert (bob.is_active, bob.disabled_by) == (False, "admin")
+
+
+def test_an_account_that_goes_on_after_all_is_in_the_trail(lab: Namespace, directory: Slapd) -> None:
+    with changed(directory, f"uid=alice,{PEOPLE}", "shadowExpire", "15000", add=True):
+        sync.run(read_everybody())
+    assert not User.objects.get(username="alice").is_active
+    sync.run(read_everybody())
+    alice = User.objects.get(username="alice")
+    assert (alice.is_active, alice.disabled_by) == (True, "")
+    told = AuditEvent.objects.filter(target="alice", action__in=("user.disable", "user.enable")).order_by("pk")
+    assert [row.action for row in told] == ["user.disable", "user.enable"]
 
 
 def test_who_is_gone_cannot_come_in_and_keeps_their_jobs_and_name(lab: Namespace) -> None:
