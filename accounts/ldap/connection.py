@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import threading
 import time
+import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
@@ -129,13 +130,17 @@ def paged(
 
 
 def normal(dn: str) -> str:
-    """One spelling for DNs that mean the same entry: case, blanks and ways to escape do not count."""
+    """One spelling for DNs that mean the same entry: case, blanks, ways to compose and to escape do not count (RFC 4518)."""
     try:
         parts = ldap.dn.str2dn(dn)
     except ldap.DECODING_ERROR:
         return dn.lower()
-    lowered = [[(name.lower(), value.lower(), flags) for name, value, flags in sorted(part)] for part in parts]
-    return str(ldap.dn.dn2str(lowered))
+    spelt = [sorted((name.lower(), _spelt(value), flags) for name, value, flags in part) for part in parts]
+    return str(ldap.dn.dn2str(spelt))
+
+
+def _spelt(value: str) -> str:
+    return " ".join(unicodedata.normalize("NFC", value.lower()).split())
 
 
 def lowered(attributes: Mapping[str, list[Any]]) -> dict[str, list[str | bytes]]:

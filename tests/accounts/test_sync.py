@@ -90,6 +90,21 @@ def test_a_rule_for_the_project_that_a_pattern_made_raises_its_role_once(lab: Na
     assert changes == [1, 0, 0] and ("erin", "ml-kernels", "lead") in roles()
 
 
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("cn=Ada+UID=7,dc=example", "CN=ada+uid=7,DC=example"),
+        ("cn=M\u00fcller,dc=example", "cn=Mu\u0308ller,dc=example"),
+        ("cn=Ada  B,dc=example", "cn=ada b, dc=example"),
+        (r"cn=Doe\, J,dc=example", r"cn=doe\2c j,dc=example"),
+    ],
+)
+def test_a_dn_is_the_same_entry_however_it_is_spelt(directory: Slapd, one: str, other: str) -> None:
+    from accounts.ldap.connection import normal
+
+    assert normal(one) == normal(other)
+
+
 def test_whom_an_admin_disables_during_a_pass_stays_disabled(
     lab: Namespace, directory: Slapd, monkeypatch: pytest.MonkeyPatch
 ) -> None:
