@@ -25,6 +25,20 @@ from accounts.namespaces import spelling
 logger = logging.getLogger(__name__)
 
 
+# How directories refuse the password of one entry, other than by calling it wrong: 389 DS that of a locked account, and of one
+# that has none (RFC 4511 appendix A, draft-behera-ldap-password-policy).
+REFUSALS = (ldap.UNWILLING_TO_PERFORM, ldap.INAPPROPRIATE_AUTH, ldap.CONSTRAINT_VIOLATION)
+
+
+class _Known(_LDAPUser):
+    def _authenticate_user_dn(self, password: str) -> None:
+        """A refusal is not an outage, which would tell a stranger that there is such an account."""
+        try:
+            super()._authenticate_user_dn(password)
+        except REFUSALS as error:
+            raise self.AuthenticationFailed(str(error)) from error
+
+
 class _Ended(Exception):
     """The password was right, and the account is over."""
 
@@ -74,7 +88,7 @@ class DirectoryBackend(LDAPBackend):
         return None
 
     def _person(self, request: HttpRequest | None, username: str, password: str) -> User | None:
-        known = _LDAPUser(self, username=username.strip(), request=request)
+        known = _Known(self, username=username.strip(), request=request)
         # counted for a name that nobody has, too: what is refused must not tell who exists
         attempt = throttle.begin_bind(known.dn or f"? {spelling(username)}")
         if isinstance(attempt, throttle.TooMany):

@@ -81,6 +81,27 @@ def test_a_wrong_password_an_unknown_name_and_an_ended_account_read_the_same_to_
     assert set(AuditEvent.objects.filter(action="session.failed").values_list("target", flat=True)) == {""}
 
 
+@pytest.mark.parametrize("refusal", ["UNWILLING_TO_PERFORM", "INAPPROPRIATE_AUTH", "CONSTRAINT_VIOLATION"])
+def test_an_account_that_the_directory_lets_nobody_try_reads_as_one_that_is_not_there(
+    directory: Slapd, monkeypatch: pytest.MonkeyPatch, refusal: str
+) -> None:
+    import ldap
+    from ldap.ldapobject import SimpleLDAPObject
+
+    bind = SimpleLDAPObject.simple_bind_s
+
+    def refused(self: Any, who: str = "", *told: Any) -> Any:
+        if who.startswith("uid=alice"):
+            raise getattr(ldap, refusal)({"desc": "Account inactivated. Contact system administrator."})
+        return bind(self, who, *told)
+
+    monkeypatch.setattr(SimpleLDAPObject, "simple_bind_s", refused)
+    answers = [sign_in(name, "not it") for name in ("alice", "nobody-here")]
+    assert [answer.status_code for answer in answers] == [401, 401]
+    told = {words(answer).split('role="alert"')[1].split("</p>")[0] for answer in answers}
+    assert len(told) == 1
+
+
 def test_who_knows_the_password_of_an_ended_account_is_told_so(directory: Slapd) -> None:
     answer = sign_in(ENDED[0][0])
     assert answer.status_code == 403 and "has ended or is disabled" in words(answer)
