@@ -107,7 +107,8 @@ def _earlier(user: User, key: str, digest: str) -> Submitted | None:
     job = Job.objects.for_rows().filter(owner=user, idempotency_key=key).first() if key else None
     if job is None:
         return None
-    if job.idempotency_digest != digest:
+    # one that is out of sight, as for a token of another namespace, is a job of which nothing is told
+    if job.idempotency_digest != digest or not may(user, Verb.VIEW, job.namespace):
         raise IdempotencyConflict(_("This Idempotency-Key came before with another document; use a new key."))
     return Submitted(job, repeated=True)
 

@@ -121,6 +121,25 @@ class TestBound:
         refused = bound("post", "jobs/", namespace="speech", **document)
         assert refused.status_code in (403, 404, 422)
 
+    def test_an_idempotency_key_finds_no_job_elsewhere(self, bound: Any, alice: User, numpy_runtime: Any) -> None:
+        from portal import seed
+
+        seed.ensure_priorities()
+        seed.ensure_local_cluster()
+        document = {"runtime": "numpy", "command": "true", "namespace": "speech"}
+        _token, anywhere = tokens.issue(alice, name="all", scope="submit", days=1)
+        _token, here = tokens.issue(alice, name="ci", scope="submit", days=1, namespace="vision")
+        answers = [
+            Client().post(
+                "/api/v1/jobs/",
+                document,
+                content_type="application/json",
+                headers={"Authorization": f"Bearer {text}", "Idempotency-Key": "nightly"},
+            )
+            for text in (anywhere, anywhere, here)
+        ]
+        assert [answer.status_code for answer in answers] == [201, 200, 409]
+
     def test_what_belongs_to_no_namespace_is_out_of_its_reach(self, bound: Any, admin: User) -> None:
         reads, writes = ("tokens/", "drafts/", "audit/"), ("tokens/", "runtimes/", "sync/")
         for method, path in (*(("get", path) for path in reads), *(("post", path) for path in writes)):
