@@ -24,7 +24,9 @@ def hold_jobs_of_who_left() -> int:
     unread = MembershipChange.objects.filter(handled_at=None).order_by("pk").select_related("user", "namespace")
     changes = list(unread[:MOST])
     lost = Q(pk__in=[])
-    for change in changes:
+    # who lost a role and has it again has lost nothing
+    latest = {(change.user_id, change.namespace_id): change for change in changes}
+    for change in latest.values():
         if not allows(verb=Verb.SUBMIT, role=change.after or None, site_role=change.user.site_role):
             lost |= Q(owner=change.user, namespace=change.namespace)
     waiting = Job.objects.filter(status=JobStatus.QUEUED, held_by=None)

@@ -80,3 +80,12 @@ def test_the_lead_decides_and_the_decision_stands(alice: User, carol: User, visi
     assert departures.hold_jobs_of_who_left() == 0
     job.refresh_from_db()
     assert job.held_by is None
+
+
+def test_who_has_the_role_again_when_somebody_looks_has_lost_nothing(alice: User, vision: Any) -> None:
+    job = make_job(alice, vision)
+    for before, after in (("member", ""), ("", "member")):
+        MembershipChange.objects.create(user=alice, namespace=vision, before=before, after=after)
+    assert departures.hold_jobs_of_who_left() == 0
+    job.refresh_from_db()
+    assert job.held_by is None and not MembershipChange.objects.filter(handled_at=None).exists()
