@@ -86,7 +86,7 @@ class Directory:
             for member in group.members:
                 self._above[member].append(group.dn)
             for name in group.member_names:
-                self._by_name[fold(name)].append(group.dn)
+                self._by_name[name].append(group.dn)  # exactly so, as `memberUid` is compared (RFC 2307)
             if group.gid_number is not None:
                 self._by_gid[group.gid_number].append(group.dn)
         self._grants: dict[str, list[Grant]] = defaultdict(list)
@@ -116,7 +116,7 @@ class Directory:
 
     def groups_of(self, person: Entry) -> set[str]:
         """The DNs of all groups somebody is in, directly or through other groups; circles end."""
-        fresh = {*self._above[person.dn], *self._by_name[fold(person.username)]}
+        fresh = {*self._above[person.dn], *self._by_name[person.username]}
         if person.gid_number is not None:
             fresh.update(self._by_gid[person.gid_number])
         found: set[str] = set()

@@ -33,7 +33,7 @@ def groups_of(connection: Any, entry: Entry) -> list[Group]:
     found: dict[str, Group] = {}
     terms = [equals(attribute, entry.dn) for attribute in MEMBER_ATTRIBUTES] + [equals("memberUid", entry.username)]
     if entry.gid_number is not None:
-        terms.append(f"(&(objectClass=posixGroup){equals('gidNumber', str(entry.gid_number))})")
+        terms.append(equals("gidNumber", str(entry.gid_number)))
     for _level in range(DEEPEST):
         level: dict[str, Group] = {}
         for start in range(0, len(terms), MOST_TERMS):

@@ -74,7 +74,9 @@ def test_who_is_gone_or_has_ended_loses_every_role_of_the_directory() -> None:
 
 
 def test_posix_groups_count_by_name_and_by_primary_group() -> None:
-    directory = Directory([group("storage", gid=7, names=("Alice",)), group("users", gid=100)], [])
+    directory = Directory(
+        [group("storage", gid=7, names=("alice",)), group("twin", gid=8, names=("Alice",)), group("users", gid=100)], []
+    )
     groups = [directory.groups[dn] for dn in directory.groups_of(person("alice"))]
     assert sorted(one.name for one in groups) == ["storage", "users"]
     assert gids_of(groups, person("alice")) == [7]  # the primary one is no supplementary one

@@ -23,7 +23,7 @@ from accounts.models import (
 from portal.embedded.demo_people import EVERYBODY, GROUPS, PEOPLE
 from portal.embedded.slapd import Slapd
 from tests.accounts.test_ldap import rules, sign_in  # noqa: F401 # a fixture
-from tests.directory import changed
+from tests.directory import as_admin, changed
 
 pytestmark = pytest.mark.django_db
 
@@ -103,6 +103,31 @@ def test_a_dn_is_the_same_entry_however_it_is_spelt(directory: Slapd, one: str, 
     from accounts.ldap.connection import normal
 
     assert normal(one) == normal(other)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"objectClass": [b"groupOfNames", b"extensibleObject"], "member": PEOPLE.encode(), "gidNumber": b"10000"},
+        {"objectClass": b"posixGroup", "memberUid": b"ALICE", "gidNumber": b"23000"},
+    ],
+)
+def test_a_pass_and_a_sign_in_find_the_same_groups(lab: Namespace, directory: Slapd, values: dict[str, Any]) -> None:
+    def groups() -> list[str]:
+        found: list[str] = User.objects.get(username="alice").directory_groups
+        return found
+
+    dn = f"cn=either,{GROUPS}"
+    with as_admin(directory) as admin:
+        admin.add_s(dn, [("cn", b"either"), *values.items()])
+    try:
+        sync.run(read_everybody())
+        of_the_pass = groups()
+        sign_in("alice")
+        assert of_the_pass == groups()
+    finally:
+        with as_admin(directory) as admin:
+            admin.delete_s(dn)
 
 
 def test_whom_an_admin_disables_during_a_pass_stays_disabled(
