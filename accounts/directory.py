@@ -104,6 +104,7 @@ class Everybody:
     people: dict[str, Entry]  # by subject
     groups: dict[str, Group]  # by normalised DN
     unusable: list[str]
+    asked_at: datetime | None = None  # what happened since then, it may not know
 
 
 def read_search(text: str, *, attribute: str) -> Search:

@@ -46,6 +46,7 @@ class Known:
     pk: int
     subject: str
     roles: Mapping[tuple[str, str], Role]
+    is_active: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +143,8 @@ def plan(everybody: Everybody, rules: Iterable[Rule], known: Iterable[Known], pr
     for person in known:
         entry = everybody.people.get(person.subject)
         if entry is None or entry.has_ended:
-            found.gone.append(person)
+            if person.is_active:
+                found.gone.append(person)
             found.removed += [(person, slug, source, role) for (slug, source), role in sorted(person.roles.items())]
             continue
         groups = directory.groups_of(entry)
@@ -172,9 +174,15 @@ def _compare(found: Plan, person: Known, wanted: list[Grant], projects: Mapping[
     found.removed += [(person, *place, role) for place, role in sorted(person.roles.items()) if place not in kept]
 
 
-def looks_broken(*, people: int, people_before: int, removed: int, had: int) -> Problem | None:
+def looks_broken(
+    *, people: int, people_before: int, removed: int, had: int, gone: int = 0, active: int = 0
+) -> Problem | None:
     """Why a pass must not be applied unasked: a broken directory must not take everybody's rights."""
-    for kind, lost, before in (("people_lost", people_before - people, people_before), ("roles_lost", removed, had)):
+    for kind, lost, before in (
+        ("people_lost", people_before - people, people_before),
+        ("accounts_lost", gone, active),
+        ("roles_lost", removed, had),
+    ):
         if lost > FEW and lost > MOST_LOST * before:
             return Problem(kind, {"lost": lost, "before": before})
     return None

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.db import connection, transaction
+from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils import timezone
 from django.utils.translation import gettext as _
@@ -52,6 +53,10 @@ def sentence(kind: str, values: Mapping[str, Any]) -> str:
         "unusable": _("An entry cannot be used: %(words)s."),
         "people_lost": _(
             "%(lost)s of %(before)s people would be gone, so nothing was changed. "
+            "Look at the directory, then apply it by hand."
+        ),
+        "accounts_lost": _(
+            "%(lost)s of %(before)s accounts would end, so nothing was changed. "
             "Look at the directory, then apply it by hand."
         ),
         "roles_lost": _(
@@ -113,9 +118,12 @@ def run(
     """
     began = time.monotonic()
     _one_pass_at_a_time()
-    persons = {person.pk: person for person in User.objects.filter(source="ldap")}
+    persons = {person.pk: person for person in _people_it_knows(everybody)}
     roles = _roles_now(persons)
-    known = [Known(pk=pk, subject=person.subject, roles=roles.get(pk, {})) for pk, person in persons.items()]
+    known = [
+        Known(pk=pk, subject=person.subject, roles=roles.get(pk, {}), is_active=person.is_active)
+        for pk, person in persons.items()
+    ]
     in_force = rules() if extra_rules is None else list(extra_rules)
     todo = grants.plan(everybody, in_force, known, _projects())
     last = DirectorySync.objects.filter(is_applied=True).first()
@@ -124,6 +132,8 @@ def run(
         people_before=last.people if last else 0,
         removed=len(todo.removed),
         had=sum(len(one) for one in roles.values()),
+        gone=len(todo.gone),
+        active=sum(person.is_active for person in known),
     )
     is_applied = not is_dry and (broken is None or by is not None)
     problems = [*todo.problems, *([broken] if broken else [])]
@@ -134,6 +144,14 @@ def run(
         _write(todo, persons, by=by, request=request)
     _keep_record(everybody, todo, problems, is_applied=is_applied, seconds=time.monotonic() - began)
     return Outcome(todo, is_applied, problems)
+
+
+def _people_it_knows(everybody: Everybody) -> QuerySet[User]:
+    """Who signed in since it was asked was brought in line with a newer answer, and may be too new for this one."""
+    found = User.objects.filter(source="ldap")
+    if (then := everybody.asked_at) is None:
+        return found
+    return found.exclude(created_at__gt=then).exclude(last_login__gt=then)
 
 
 def record_failure(words: str) -> DirectorySync:

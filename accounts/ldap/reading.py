@@ -98,7 +98,7 @@ def read_everybody() -> Everybody:
             for dn, attributes in paged(connection, directory.groups, directory.groups.filter, GROUP_ATTRIBUTES):
                 group = _group(dn, attributes, directory.groups)
                 groups[group.dn] = group
-    return Everybody(people=found, groups=groups, unusable=unusable)
+    return Everybody(people=found, groups=groups, unusable=unusable, asked_at=now)
 
 
 def _group(dn: str, attributes: Mapping[str, list[str | bytes]], search: Search) -> Group:

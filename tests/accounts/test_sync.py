@@ -20,10 +20,10 @@ from accounts.models import (
     Namespace,
     User,
 )
-from portal.embedded.demo_people import EVERYBODY, GROUPS, PEOPLE
+from portal.embedded.demo_people import EVERYBODY, GROUPS, PEOPLE, hashed
 from portal.embedded.slapd import Slapd
 from tests.accounts.test_ldap import rules, sign_in  # noqa: F401 # a fixture
-from tests.directory import as_admin, changed
+from tests.directory import SECRET, as_admin, changed
 
 pytestmark = pytest.mark.django_db
 
@@ -128,6 +128,42 @@ def test_a_pass_and_a_sign_in_find_the_same_groups(lab: Namespace, directory: Sl
     finally:
         with as_admin(directory) as admin:
             admin.delete_s(dn)
+
+
+def test_who_is_new_while_the_directory_is_read_is_not_taken_for_gone(lab: Namespace, directory: Slapd) -> None:
+    before, dn = read_everybody(), f"uid=temp,{PEOPLE}"
+    values = {"uid": b"temp", "cn": b"Temp", "sn": b"Temp", "userPassword": hashed(SECRET).encode()}
+    with as_admin(directory) as admin:
+        admin.add_s(dn, [("objectClass", b"inetOrgPerson"), *values.items()])
+    try:
+        assert sign_in("temp").status_code == 302
+        sync.run(before)
+        assert User.objects.get(username="temp").is_active
+        with changed(directory, f"cn=vision,{GROUPS}", "member", f"uid=alice,{PEOPLE}", add=False):
+            sign_in("alice")
+            sync.run(before)
+        assert ("alice", "vision", "member") not in roles()
+    finally:
+        with as_admin(directory) as admin:
+            admin.delete_s(dn)
+
+
+def test_a_fifth_of_the_accounts_is_too_much_to_end_also_where_the_directory_is_large(
+    lab: Namespace, admin: User
+) -> None:
+    few = [entry for entry in read_everybody().people.values() if entry.username.startswith("person00")]
+    for entry in few:
+        people.from_directory(entry)
+    GroupMapping.objects.all().delete()
+    whole = read_everybody()
+    sync.run(whole, by=admin)
+    accounts = set(User.objects.filter(source="ldap").values_list("subject", flat=True))
+    left = {subject: entry for subject, entry in whole.people.items() if subject not in accounts}
+    less = Everybody(left | dict.fromkeys(map(str, range(30)), few[0]), whole.groups, [])
+    assert [problem.kind for problem in sync.run(less).problems] == ["accounts_lost"]
+    assert not User.objects.filter(source="ldap", is_active=False).exists()
+    assert sync.run(less, by=admin).is_applied
+    assert sync.run(less).plan.gone == []  # once
 
 
 def test_whom_an_admin_disables_during_a_pass_stays_disabled(
