@@ -348,3 +348,23 @@ def test_an_active_directory_shaped_tree_needs_only_other_settings(directory: Sl
         with as_admin(directory) as admin:
             for dn, _values in reversed(entries):
                 admin.delete_s(dn)
+
+
+class InPieces:
+    """How Active Directory answers for a group of 3,200: stretches of at most 1,500 values."""
+
+    def search_s(self, dn: str, _scope: int, *, attrlist: list[str]) -> Any:
+        name, _mark, stretch = attrlist[0].partition(";range=")
+        first = int(stretch.split("-")[0])
+        last = min(first + 1499, 3199)
+        end = "*" if last == 3199 else last
+        return [(dn, {f"{name};range={first}-{end}": [f"cn={n}".encode() for n in range(first, last + 1)]})]
+
+
+def test_a_group_of_thousands_in_active_directory_has_all_its_members() -> None:
+    pytest.importorskip("ldap")
+    from accounts.ldap.connection import _whole
+
+    first: Any = {"member": [], "member;range=0-1499": [f"cn={n}".encode() for n in range(1500)]}
+    whole = _whole(InPieces(), "cn=all", first)
+    assert whole == {"member": [f"cn={n}".encode() for n in range(3200)]}
