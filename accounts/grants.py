@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import re
 import unicodedata
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
@@ -13,6 +15,7 @@ from accounts.roles import RANK, Role
 
 SOURCE = "ldap:"
 MOST_LOST = 0.2  # a pass that takes more than this away is taken for a broken directory, not for a busy admin
+LONGEST_KEY = 500  # characters of Namespace.made_for
 FEW = 10  # so many may always go: in a small lab one person is a large part
 
 
@@ -26,7 +29,7 @@ class Rule:
 
     @property
     def is_pattern(self) -> bool:
-        return "*" in self.group
+        return "*" in self.group and "=" not in self.group  # a DN may hold one as it is
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +78,16 @@ def fold(text: str) -> str:
     return unicodedata.normalize("NFKC", text).casefold().strip()
 
 
+def fold_dn(dn: str) -> str:
+    """A DN as a person writes it, blanks after commas and around `=` included, beside one of the directory."""
+    return re.sub(r"(?<!\\)\s*([,=+])\s*", r"\1", fold(dn))
+
+
+def project_key(dn: str) -> str:
+    """What a project that was made for a group is found by: its DN, or a digest where that is longer than the column."""
+    return dn if len(dn) <= LONGEST_KEY else f"sha256:{hashlib.sha256(dn.encode()).hexdigest()}"
+
+
 class Directory:
     """Groups with what they are in. Made once for a pass, asked for each person."""
 
@@ -97,8 +110,8 @@ class Directory:
 
     def _apply(self, rule: Rule) -> None:
         wanted = fold(rule.group)
-        if "=" in wanted and not rule.is_pattern:
-            matched = [dn for dn in self.groups if fold(dn) == wanted]
+        if "=" in wanted:
+            matched = [dn for dn in self.groups if fold_dn(dn) == fold_dn(rule.group)]
         elif rule.is_pattern:
             matched = [dn for dn, group in self.groups.items() if fnmatchcase(fold(group.name), wanted)]
         else:
@@ -112,7 +125,7 @@ class Directory:
             self.problems.append(Problem("no_group", {"group": rule.group}))
         for dn in matched:
             source = f"{SOURCE}{self.groups[dn].name}"[:300]
-            made_for = dn if rule.namespace is None else ""
+            made_for = project_key(dn) if rule.namespace is None else ""
             self._grants[dn].append(Grant(rule.namespace or self.groups[dn].name, made_for, rule.role, source))
 
     def groups_of(self, person: Entry) -> set[str]:

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from accounts.directory import Entry, Everybody, Group
-from accounts.grants import Directory, Grant, Known, Rule, gids_of, looks_broken, plan
+from accounts.grants import Directory, Grant, Known, Rule, gids_of, looks_broken, plan, project_key
 from accounts.roles import Role
 
 
@@ -109,3 +109,15 @@ def test_a_broken_directory_is_told_from_a_small_lab() -> None:
     roles = looks_broken(people=100, people_before=100, removed=40, had=100)
     assert roles is not None and roles.kind == "roles_lost"
     assert looks_broken(people=100, people_before=100, removed=20, had=100) is None
+
+
+def test_a_dn_is_found_as_people_write_it_and_a_star_in_one_is_no_pattern() -> None:
+    there = everybody(group("vision-leads", "uid=alice"), group("a*b", "uid=alice"))
+    for written in ("CN=vision-leads, OU=groups", "cn = vision-leads , ou = groups", "cn=a*b,ou=groups"):
+        assert len(plan(there, [Rule(written, "vision", Role.LEAD)], [known()], {}).added) == 1, written
+
+
+def test_the_key_of_a_project_fits_its_column_and_is_told_apart() -> None:
+    long = [f"cn={'x' * 600}{end},ou=groups" for end in "ab"]
+    assert len({project_key(dn) for dn in long}) == 2 and all(len(project_key(dn)) <= 500 for dn in long)
+    assert project_key("cn=ml-a,ou=groups") == "cn=ml-a,ou=groups"
