@@ -2,40 +2,32 @@
 
 from __future__ import annotations
 
-from django.db.models import Q
+from django.db.models import Exists, OuterRef, Q
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from accounts import audit
-from accounts.models import MembershipChange
-from accounts.roles import Verb, allows
+from accounts.models import Membership, MembershipChange
+from accounts.roles import NEEDS, RANK, SiteRole, Verb
 from jobs import intents
-from jobs.models import Job
+from jobs.models import Job, JobEvent
 from jobs.states import JobStatus, Reason
-
-MOST = 500  # changes at one look; the rest waits for the next
 
 
 def hold_jobs_of_who_left() -> int:
-    """Read the changes of memberships that nobody has read, and look for owners who are disabled. Answer: jobs held.
+    """Hold every waiting job whose owner may not submit where it waits, or is disabled. Answer: how many.
 
-    A job that runs goes on: stopping it is a decision, too, and the lead's.
+    The rights of now decide, not the news of them: a job that ran when its owner left may wait again a day later. Once for each
+    job: what a lead has released since goes on. A job that runs goes on: stopping it is a decision, too, and the lead's.
     """
-    unread = MembershipChange.objects.filter(handled_at=None).order_by("pk").select_related("user", "namespace")
-    changes = list(unread[:MOST])
-    lost = Q(pk__in=[])
-    # who lost a role and has it again has lost nothing
-    latest = {(change.user_id, change.namespace_id): change for change in changes}
-    for change in latest.values():
-        if not allows(verb=Verb.SUBMIT, role=change.after or None, site_role=change.user.site_role):
-            lost |= Q(owner=change.user, namespace=change.namespace)
-    waiting = Job.objects.filter(status=JobStatus.QUEUED, held_by=None)
-    held = 0
-    # once: what a lead has released since goes on, whoever owns it
-    undecided = Q(owner__is_active=False) & ~Q(events__reason_code=Reason.OWNER_LEFT)
-    for job in waiting.filter(lost | undecided).select_related("owner", "namespace").distinct():
-        held += _hold(job)
-    MembershipChange.objects.filter(pk__in=[change.pk for change in changes]).update(handled_at=timezone.now())
+    news = list(MembershipChange.objects.filter(handled_at=None).values_list("pk", flat=True))
+    enough = [role for role, rank in RANK.items() if rank >= RANK[NEEDS[Verb.SUBMIT]]]
+    has_role = Membership.objects.filter(user=OuterRef("owner"), namespace=OuterRef("namespace"), role__in=enough)
+    may_run = Q(owner__is_active=True) & (Exists(has_role) | Q(owner__site_role=SiteRole.ADMIN))
+    decided = JobEvent.objects.filter(job=OuterRef("pk"), reason_code=Reason.OWNER_LEFT)
+    waiting = Job.objects.filter(status=JobStatus.QUEUED, held_by=None).exclude(may_run).exclude(Exists(decided))
+    held = sum(_hold(job) for job in waiting.select_related("owner", "namespace"))
+    MembershipChange.objects.filter(pk__in=news).update(handled_at=timezone.now())
     return held
 
 

@@ -10,7 +10,7 @@ from django.test import Client
 from accounts.models import MembershipChange, User
 from jobs import departures, dispatch, submission
 from jobs.exceptions import NotAllowed
-from jobs.models import JobEvent
+from jobs.models import Job, JobEvent
 from jobs.states import Reason
 from tests.factories import make_job
 
@@ -19,6 +19,8 @@ pytestmark = pytest.mark.django_db
 
 def leave(user: User, namespace: Any, after: str = "") -> None:
     user.memberships.filter(namespace=namespace).delete()
+    if after:
+        user.memberships.create(namespace=namespace, role=after, source="ldap:others")
     MembershipChange.objects.create(user=user, namespace=namespace, before="member", after=after)
 
 
@@ -89,3 +91,16 @@ def test_who_has_the_role_again_when_somebody_looks_has_lost_nothing(alice: User
     assert departures.hold_jobs_of_who_left() == 0
     job.refresh_from_db()
     assert job.held_by is None and not MembershipChange.objects.filter(handled_at=None).exists()
+
+
+def test_a_job_that_ran_when_its_owner_left_is_held_when_it_waits_again(alice: User, vision: Any) -> None:
+    job = make_job(alice, vision, status="running")
+    leave(alice, vision)
+    assert departures.hold_jobs_of_who_left() == 0
+    Job.objects.filter(pk=job.pk).update(status="queued")  # as after a preemption
+    assert departures.hold_jobs_of_who_left() == 1
+
+
+def test_an_admins_job_in_a_namespace_without_a_role_goes_on(admin: User, vision: Any) -> None:
+    make_job(admin, vision)
+    assert departures.hold_jobs_of_who_left() == 0
