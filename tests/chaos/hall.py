@@ -47,9 +47,12 @@ class Hall(Portal):
     def environment(self) -> dict[str, str]:
         return {**super().environment, "TRAINHALL_FAULT_DIR": str(self.faults), **self.extra}
 
-    def plant(self, point: str) -> None:
+    def plant(self, point: str, words: str = "") -> None:
+        """The next process that comes to this point dies there; with words, the next one that was started with them."""
         self.faults.mkdir(exist_ok=True)
-        (self.faults / point).touch()
+        whole = self.faults / f".{point}"  # none reads it before the words are in it
+        whole.write_text(words)
+        whole.rename(self.faults / point)
 
     def was_hit(self, point: str) -> bool:
         return not (self.faults / point).exists()
@@ -89,9 +92,10 @@ class Hall(Portal):
         return str(self.rows("SELECT status FROM jobs_job WHERE id = %s", job)[0][0])
 
     def until_over(self, job: str, *, seconds: float) -> None:
-        until(
-            lambda: self.status_of(job) == "succeeded", seconds=seconds, what=f"{job} succeeded: {self.story_of(job)}"
-        )
+        try:
+            until(lambda: self.status_of(job) == "succeeded", seconds=seconds, what=f"{job} succeeded")
+        except AssertionError as error:
+            raise AssertionError(f"{error}: {self.story_of(job)}") from None  # as it is now, not as the wait began
 
     def kill(self, words: str) -> int:
         pid = self.process_of(words)
