@@ -16,6 +16,9 @@ urlpatterns = [
     path("me/namespaces/", views.my_namespaces, name="my_namespaces"),
     path("audit/", audit_views.audit_trail, name="audit"),
     path("audit/export.csv", audit_views.audit_csv, name="audit_csv"),
+]
+# answered only where operators are: portal/settings/operator.py
+operator_urls = [
     path("admin/access/", admin_views.access, name="access"),
     path("admin/access/sync/", admin_views.sync_now, name="sync_now"),
     path("admin/access/<int:mapping_id>/", admin_views.change_mapping, name="change_mapping"),
@@ -32,6 +35,8 @@ api_urls = [
     path("namespaces/<str:name>/members/", api.Members.as_view(), name="members"),
     path("namespaces/<str:name>/quota/", api.Quota.as_view(), name="quota"),
     path("audit/", api.Audit.as_view(), name="audit"),
+]
+operator_api_urls = [
     path("group-mappings/", admin_api.GroupMappings.as_view(), name="group_mappings"),
     path("group-mappings/<int:mapping_id>/", admin_api.OneGroupMapping.as_view(), name="group_mapping"),
     path("sync/", admin_api.Sync.as_view(), name="sync"),

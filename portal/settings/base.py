@@ -12,6 +12,7 @@ from django.core.exceptions import ImproperlyConfigured
 
 from portal.settings.directory import read_directory
 from portal.settings.env import env_int, env_list, env_path, env_secret, env_str, env_url
+from portal.settings.operator import read_operator
 
 BASE_DIR = Path(__file__).resolve().parent.parent.parent
 
@@ -32,7 +33,9 @@ SECRET_KEY = env_secret("TRAINHALL_SECRET_KEY")
 SECRET_KEY_FALLBACKS = env_list("TRAINHALL_SECRET_KEY_FALLBACKS")
 DEBUG = False
 
-_public = urlsplit(TRAINHALL_URL)
+OPERATOR = read_operator(public=TRAINHALL_URL)
+
+_public = urlsplit(OPERATOR.url if OPERATOR.is_apart else TRAINHALL_URL)  # what browsers open to come to this process
 TRAINHALL_ORIGINS = [f"{_public.scheme}://{_public.netloc}"]  # for sockets and CSRF; dev adds the loopback names
 ALLOWED_HOSTS = [_public.hostname or "localhost"]
 # pods call the portal by its internal name
@@ -73,7 +76,7 @@ MIDDLEWARE = [
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
 ]
 
-ROOT_URLCONF = "portal.urls"
+ROOT_URLCONF = "portal.urls" if OPERATOR.is_here else "portal.public_urls"
 ASGI_APPLICATION = "portal.asgi.application"
 APPEND_SLASH = True
 TEMPLATES = [

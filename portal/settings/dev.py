@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from portal.embedded.environment import adopt
 
@@ -11,6 +12,7 @@ adopt(Path(__file__).resolve().parent.parent.parent)  # before base reads the en
 from portal.settings.base import *  # noqa: E402, F403 - settings modules stack
 from portal.settings.base import (  # noqa: E402
     CSRF_TRUSTED_ORIGINS,
+    OPERATOR,
     PORT,
     SECRET_KEY,
     STORAGES,
@@ -22,7 +24,10 @@ from portal.settings.base import (  # noqa: E402
 SECRET_KEY = SECRET_KEY or "only-for-commands-before-the-first-make-run"
 TRAINHALL_CLUSTERS = TRAINHALL_CLUSTERS or "local"
 ALLOWED_HOSTS = ["localhost", "127.0.0.1", "[::1]"]
-for _origin in (f"http://localhost:{PORT}", f"http://127.0.0.1:{PORT}"):
+if OPERATOR.is_apart:
+    ALLOWED_HOSTS.append(urlsplit(OPERATOR.url).hostname or "")
+_port = OPERATOR.port if OPERATOR.is_apart else PORT
+for _origin in (f"http://localhost:{_port}", f"http://127.0.0.1:{_port}"):
     if _origin not in TRAINHALL_ORIGINS:
         TRAINHALL_ORIGINS.append(_origin)
         CSRF_TRUSTED_ORIGINS.append(_origin)
