@@ -43,10 +43,13 @@ urlpatterns = [
     path("jobs/<str:job_id>/unarchive/", buttons.job_unarchive, name="unarchive"),
     path("jobs/<str:job_id>/hold/", buttons.job_hold, name="hold"),
     path("jobs/<str:job_id>/release/", buttons.job_release, name="release"),
+    path("code/<sha256>/", downloads.code, name="code"),
+]
+# answered only where operators are: portal/settings/operator.py
+operator_urls = [
     path("admin/runtimes/", admin_runtimes.runtime_list, name="runtimes"),
     path("admin/runtimes/new/", admin_runtimes.runtime_new, name="runtime-new"),
     path("admin/runtimes/<str:slug>/", admin_runtimes.runtime_edit, name="runtime"),
-    path("code/<sha256>/", downloads.code, name="code"),
 ]
 
 api_urls = [
@@ -74,7 +77,14 @@ api_urls = [
     path("drafts/<str:draft_id>/", drafts.DraftView.as_view(), name="draft"),
     path("forecast/", catalogue.ForecastView.as_view(), name="forecast"),
     path("uploads/", catalogue.UploadsView.as_view(), name="uploads"),
+    path("clusters/", catalogue.ClustersView.as_view(), name="clusters"),
+]
+# one and the same address, where operators are and where not
+operator_api_urls = [
     path("runtimes/", runtimes.RuntimesView.as_view(), name="runtimes"),
     path("runtimes/<str:slug>/", runtimes.RuntimeView.as_view(), name="runtime"),
-    path("clusters/", catalogue.ClustersView.as_view(), name="clusters"),
+]
+reader_api_urls = [
+    path("runtimes/", runtimes.RuntimesReadView.as_view(), name="runtimes"),
+    path("runtimes/<str:slug>/", runtimes.RuntimeReadView.as_view(), name="runtime"),
 ]

@@ -24,6 +24,7 @@ def navigation(request: HttpRequest) -> dict[str, Any]:
         "navigation": SimpleLazyObject(lambda: _navigation(request)),
         "portal_version": version(),
         "portal_wheel": wheel_name(),
+        "operator": settings.OPERATOR,
         "maintenance": settings.TRAINHALL_MAINTENANCE,
         "now": timezone.now(),
     }

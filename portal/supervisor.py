@@ -123,15 +123,21 @@ def server_services(servers: Sequence[Postgres | Valkey | Slapd], *, keep: Seque
 
 
 def portal_services(
-    *, home: Home, checkout: Path, environment: Mapping[str, str], listening: int, web_workers: int
+    *,
+    home: Home,
+    checkout: Path,
+    environment: Mapping[str, str],
+    listening: int,
+    web_workers: int,
+    for_operators: int | None = None,
 ) -> list[Service]:
-    """web, worker, beat and watcher, as DESIGN 1 lists them.
+    """web, worker, beat and watcher, as DESIGN 1 lists them; and a web process of the operators', where they have a socket.
 
     The supervisor holds the listening socket and every web process inherits it: while one of them is started again, callers
     wait instead of being refused, and nobody can take the port.
     """
     python = sys.executable
-    web = [python, "-m", "uvicorn", "portal.asgi:application", "--fd", str(listening), "--no-access-log"]
+    web = [python, "-m", "uvicorn", "portal.asgi:application", "--no-access-log"]
     # pods run on this machine too: none of them may say where a request came from
     web += ["--no-proxy-headers"]
     web += ["--timeout-graceful-shutdown", "3", "--ws", "websockets-sansio", "--lifespan", "on"]
@@ -140,15 +146,23 @@ def portal_services(
     worker = [*celery, "worker", "-c", "2", "--loglevel", "INFO", "--without-gossip", "--without-mingle"]
     beat = [*celery, "beat", "--loglevel", "WARNING", "--pidfile", ""]
 
-    def service(name: str, argv: Sequence[str], *, patience: float, keep: Sequence[int] = ()) -> Service:
+    def service(
+        name: str, argv: Sequence[str], *, patience: float, keep: Sequence[int] = (), surface: str = "main"
+    ) -> Service:
+        told = {**environment, "TRAINHALL_SURFACE": surface}
+
         def launch() -> subprocess.Popen[bytes]:
-            return process.spawn(argv, log=home.logs / f"{name}.log", env=environment, cwd=checkout, keep=keep)
+            return process.spawn(argv, log=home.logs / f"{name}.log", env=told, cwd=checkout, keep=keep)
 
         return Service(name, launch, patience=patience)
 
+    def web_service(name: str, socket: int, *, surface: str = "main") -> Service:
+        return service(name, [*web, "--fd", str(socket)], patience=4.0, keep=[socket], surface=surface)
+
     names = ["web", *(f"web-{number}" for number in range(2, web_workers + 1))]
     return [
-        *(service(name, web, patience=4.0, keep=[listening]) for name in names),
+        *(web_service(name, listening) for name in names),
+        *([] if for_operators is None else [web_service("web-operator", for_operators, surface="operator")]),
         service("worker", worker, patience=1.5),
         service("beat", beat, patience=1.0),
         service("watcher", [python, str(checkout / "manage.py"), "watch_cluster"], patience=3.0),

@@ -81,6 +81,16 @@ class RuntimeView(APIView):
         return Response(runtime_document(edited))
 
 
+class RuntimesReadView(RuntimesView):
+    """Where no operator is: the catalogue as everybody reads it."""
+
+    http_method_names = ("get", "head", "options")
+
+
+class RuntimeReadView(RuntimeView):
+    http_method_names = ("get", "head", "options")
+
+
 def _found(slug: str) -> Runtime:
     runtime = Runtime.objects.filter(pk=slug.replace("\0", "\ufffd")).first()
     if runtime is None:

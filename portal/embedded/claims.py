@@ -14,21 +14,23 @@ LOCK_PATIENCE = 8.0
 BACKLOG = 512
 
 
-def claim_port(port: int) -> socket.socket:
+def claim_port(port: int, *, host: str = "127.0.0.1", setting: str = "PORT") -> socket.socket:
     """Listen on loopback. Raise CannotStart if somebody does already."""
-    listening = socket.socket()
+    listening = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     # what is accepted from it has this too. asyncio sets it only on sockets of its own making, not on an inherited one; without
     # it the body of every answer waits for the caller to acknowledge the head: 40 ms on Linux
     listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     try:
-        listening.bind(("127.0.0.1", port))
+        listening.bind((host, port))
         listening.listen(BACKLOG)
     except OSError as error:
         listening.close()
+        other = port + 1 if port < 65535 else 8000
+        value = other if setting == "PORT" else f"{host}:{other}"
         raise CannotStart(
             f"Port {port} cannot be used ({error.strerror}): stop what listens there, or choose another with"
-            f" PORT={port + 1 if port < 65535 else 8000} make run."
+            f" {setting}={value} make run."
         ) from error
     return listening
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import importlib.util
-import ipaddress
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from django.core.exceptions import ImproperlyConfigured
 
 from accounts.directory import Directory, Search, read_search
-from portal.settings.env import env_int, env_secret, env_str
+from portal.settings.env import env_int, env_secret, env_str, is_loopback
 
 
 def read_directory() -> Directory | None:
@@ -73,18 +72,9 @@ def _tls(url: str) -> str:
     wanted = env_str("LDAP_TLS", "start")
     if wanted not in ("start", "off"):
         raise ImproperlyConfigured(f"LDAP_TLS must be start or off, not {wanted!r}.")
-    if wanted == "off" and not all(_is_loopback(urlsplit(one).hostname or "") for one in url.split()):
+    if wanted == "off" and not all(is_loopback(urlsplit(one).hostname or "") for one in url.split()):
         raise ImproperlyConfigured(
             "LDAP_TLS=off is only for a directory on this machine: passwords would cross the network as they are. "
             "Use StartTLS (the default) or ldaps://."
         )
     return wanted
-
-
-def _is_loopback(host: str) -> bool:
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False

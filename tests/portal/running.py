@@ -13,8 +13,10 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from http.cookiejar import CookieJar
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 CHECKOUT = Path(__file__).resolve().parent.parent.parent
 OURS = ("PORT", "DATABASE_URL", "REDIS_URL", "DJANGO_SETTINGS_MODULE")
@@ -36,17 +38,58 @@ def until(question: Callable[[], Any], *, seconds: float, what: str) -> Any:
         time.sleep(0.05)
 
 
+class AsItComes(urllib.request.HTTPRedirectHandler):
+    def redirect_request(self, *_arguments: Any, **_more: Any) -> None:
+        return None
+
+
+@dataclass
+class Visitor:
+    """Somebody's browser without a screen: it keeps cookies, sends its Origin and CSRF token, and follows nothing."""
+
+    origin: str
+    cookies: CookieJar = field(default_factory=CookieJar)
+
+    def ask(
+        self, method: str, path: str, *, form: dict[str, str] | None = None, document: Any = None, **headers: str
+    ) -> tuple[int, str]:
+        data = None
+        if document is not None:
+            data, headers["Content-Type"] = json.dumps(document).encode(), "application/json"
+        elif method == "POST":
+            data = urlencode(form or {}).encode()
+        if method != "GET":
+            headers.setdefault("Origin", self.origin)
+            headers.setdefault("X-CSRFToken", self.cookie("trainhall_csrf"))
+        request = urllib.request.Request(self.origin + path, data=data, headers=headers, method=method)
+        opener = urllib.request.build_opener(urllib.request.HTTPCookieProcessor(self.cookies), AsItComes)
+        try:
+            with opener.open(request, timeout=20) as answer:
+                return answer.status, answer.read().decode(errors="replace")
+        except urllib.error.HTTPError as error:
+            return error.code, error.read().decode(errors="replace")
+
+    def cookie(self, name: str) -> str:
+        return next((cookie.value or "" for cookie in self.cookies if cookie.name == name), "")
+
+    def sign_in(self, username: str, password: str) -> None:
+        self.ask("GET", "/login/")
+        status, body = self.ask("POST", "/login/", form={"username": username, "password": password})
+        assert status == 302, (status, body[:500])
+
+
 @dataclass
 class Portal:
     data: Path
     port: int = field(default_factory=free_port)
+    settings: dict[str, str] = field(default_factory=dict)
     process: subprocess.Popen[bytes] | None = None
     token: str = ""
 
     @property
     def environment(self) -> dict[str, str]:
         kept = {key: value for key, value in os.environ.items() if key not in OURS and not key.startswith("TRAINHALL_")}
-        return {**kept, "PORT": str(self.port), "TRAINHALL_DATA_DIR": str(self.data)}
+        return {**kept, "PORT": str(self.port), "TRAINHALL_DATA_DIR": str(self.data), **self.settings}
 
     @property
     def output(self) -> str:
@@ -103,6 +146,13 @@ class Portal:
                 return json.load(answer)
         except urllib.error.HTTPError as error:
             raise AssertionError(f"{path}: {error.code} {error.read()[:500]!r}") from error
+
+    def visitor(self, username: str, *, port: int = 0) -> Visitor:
+        """One of the demo people, signed in; `port` is another one than the portal's own."""
+        visitor = Visitor(f"http://127.0.0.1:{port or self.port}")
+        if username:
+            visitor.sign_in(username, (self.data / "demo-password").read_text().strip())
+        return visitor
 
     def submit(self, command: str) -> str:
         document = {"namespace": "vision", "runtime": "shell", "command": command, "stop_grace": "1s"}

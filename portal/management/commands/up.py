@@ -11,7 +11,8 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,7 @@ from portal.embedded.postgres import Postgres
 from portal.embedded.slapd import Slapd, is_installed
 from portal.embedded.valkey import Valkey
 from portal.seed import choose_password
-from portal.settings.env import env_int
+from portal.settings.env import env_int, is_loopback
 from portal.supervisor import Hurry, Supervisor, portal_services, server_services
 
 READY_PATIENCE = 60.0
@@ -51,8 +52,8 @@ class Command(BaseCommand):
             signal.signal(signal.SIGHUP, self.note_signal)
         try:
             web_workers = env_int("TRAINHALL_WEB_WORKERS", 1, minimum=1, maximum=64)
-            with claim_port(settings.PORT) as listening:
-                self.run(settings.BASE_DIR, listening, web_workers)
+            with claim_port(settings.PORT) as listening, claim_for_operators() as for_operators:
+                self.run(settings.BASE_DIR, listening, web_workers, for_operators=for_operators)
         except CannotStart as error:
             self.stderr.write(str(error))
             sys.exit(1)
@@ -66,7 +67,9 @@ class Command(BaseCommand):
         self.stdout.write(words)
         self.stdout.flush()
 
-    def run(self, checkout: Path, listening: socket.socket, web_workers: int) -> None:
+    def run(
+        self, checkout: Path, listening: socket.socket, web_workers: int, *, for_operators: socket.socket | None
+    ) -> None:
         port = listening.getsockname()[1]
         home = find_home(checkout, os.environ, uid=os.geteuid())
         with_directory = wants_demo_directory(os.environ)
@@ -86,9 +89,12 @@ class Command(BaseCommand):
                 environment=surroundings,
                 listening=listening.fileno(),
                 web_workers=web_workers,
+                for_operators=for_operators.fileno() if for_operators else None,
             ):
                 supervisor.start(service)
-            self.wait_ready(supervisor, port)
+            self.wait_ready(supervisor, f"127.0.0.1:{port}")
+            if for_operators:
+                self.wait_ready(supervisor, settings.OPERATOR.authority)
             self.greet(home, port, password, surroundings)
             while not self.asked_to_stop:
                 supervisor.tend()
@@ -155,12 +161,12 @@ class Command(BaseCommand):
             raise CannotStart(f"The portal could not be prepared: {why} (all of it in {log})")
         return (home.data / "demo-password").read_text(encoding="utf-8").strip()
 
-    def wait_ready(self, supervisor: Supervisor, port: int) -> None:
+    def wait_ready(self, supervisor: Supervisor, address: str) -> None:
         deadline = time.monotonic() + READY_PATIENCE
         said = "it does not answer yet"
         while True:
             try:
-                with urllib.request.urlopen(f"http://127.0.0.1:{port}/readyz", timeout=5):
+                with urllib.request.urlopen(f"http://{address}/readyz", timeout=5):
                     return
             except urllib.error.HTTPError as error:
                 said = error.read().decode(errors="replace")[:300]
@@ -181,6 +187,8 @@ class Command(BaseCommand):
         if url := surroundings.get("LDAP_URL"):
             self.say(f"  directory    {url} with 200 people and 40 groups; admin is the portal's own account")
         self.say(f"  password     {password}")
+        if settings.OPERATOR.url:
+            self.say(f"  operators    {settings.OPERATOR.url}/ has runtimes, access and users, and nothing else has")
         self.say(f"  data, logs   {home.data}")
         if surroundings["TRAINHALL_LOCAL_GPUS"] != "0":
             self.say(f"  GPUs         {surroundings['TRAINHALL_LOCAL_GPUS']} virtual ones: they are counted, not real")
@@ -206,6 +214,22 @@ class Command(BaseCommand):
         supervisor.stop("web")
         supervisor.stop("valkey", "postgres", "slapd")
         self.say("Stopped.")
+
+
+@contextmanager
+def claim_for_operators() -> Iterator[socket.socket | None]:
+    """The socket of their own address, where TRAINHALL_OPERATOR_BIND names one."""
+    operator = settings.OPERATOR
+    if not operator.host:
+        yield None
+        return
+    if not is_loopback(operator.host):
+        raise CannotStart(
+            f"TRAINHALL_OPERATOR_BIND={operator.authority}: manage.py up listens on loopback only, such as"
+            f" 127.0.0.1:{operator.port}; for another address start a web process of your own (docs/operations.md)."
+        )
+    with claim_port(operator.port, host=operator.host, setting="TRAINHALL_OPERATOR_BIND") as listening:
+        yield listening
 
 
 def wants_demo_directory(environ: Mapping[str, str]) -> bool:
