@@ -1,8 +1,10 @@
 """Who may do what where: the questions every page, API and socket asks before it looks at anything.
 
-A request with a token that is bound to one namespace (`User.bound_to`) is answered as if there were no other.
+A request with a token that is bound to one namespace (`User.bound_to`) is answered as if there were no other, and without
+its person's role for the site.
 
-Membership rows are the only source, also for a person's own namespace. What a role may do is the table in `roles`.
+Membership rows are the only source, also for a person's own namespace; one whose end has come is none. What a role may
+do is the table in `roles`.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from django.http import Http404
 from django.utils.translation import gettext as _
 
 from accounts.models import GroupMapping, Membership, Namespace, User
+from accounts.reasons import Held, Reason, held
 from accounts.roles import NEEDS, RANK, Role, Verb, allows
 
 Person: TypeAlias = User | AnonymousUser
@@ -37,7 +40,7 @@ def visible_namespace_ids(user: Person) -> frozenset[int] | None:
     if not _known(user):
         return frozenset()
     if user.sees_everything:
-        return None if user.bound_to is None else frozenset({user.bound_to})
+        return None
     return frozenset(_memberships(user).values_list("namespace_id", flat=True))
 
 
@@ -72,7 +75,7 @@ def may(user: Person, verb: Verb, namespace: Namespace, *, owns: bool = False) -
         return False
     if verb in (Verb.CHANGE_OWN, Verb.CHANGE_ANY):
         verb = Verb.CHANGE_OWN if owns else Verb.CHANGE_ANY
-    if allows(verb=verb, role=None, site_role=user.site_role):
+    if allows(verb=verb, role=None, site_role=user.acting_site_role):
         return True
     return allows(verb=verb, role=role_in(user, namespace))
 
@@ -81,8 +84,8 @@ def namespaces_for(user: Person, verb: Verb = Verb.VIEW) -> QuerySet[Namespace]:
     """The namespaces where this person may do it."""
     if not _known(user):
         return Namespace.objects.none()
-    if allows(verb=verb, role=None, site_role=user.site_role):
-        return Namespace.objects.all() if user.bound_to is None else Namespace.objects.filter(pk=user.bound_to)
+    if allows(verb=verb, role=None, site_role=user.acting_site_role):
+        return Namespace.objects.all()
     enough = [role for role, rank in RANK.items() if rank >= RANK[NEEDS[verb]]]
     return Namespace.objects.filter(pk__in=_memberships(user).filter(role__in=enough).values("namespace_id"))
 
@@ -128,33 +131,37 @@ def offers_for(user: User) -> list[Offer]:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A namespace as one person sees it: `role` is the highest of the `sources`, `verbs` is what it allows."""
+    """A namespace as one person sees it: `verbs` is what the highest role allows there."""
 
-    namespace: Namespace
-    role: Role
-    sources: tuple[str, ...]
+    held: Held
     verbs: frozenset[Verb]
     leads: tuple[User, ...]  # whom to ask
+
+    @property
+    def namespace(self) -> Namespace:
+        return self.held.namespace
+
+    @property
+    def role(self) -> Role:
+        return self.held.role
+
+    @property
+    def reasons(self) -> tuple[Reason, ...]:
+        return self.held.reasons
 
 
 def places_of(user: User) -> list[Place]:
     """Where this person may do what, and through which source, by name of the namespace: two queries."""
-    mine: dict[Namespace, list[Membership]] = {}
-    for membership in _memberships(user).select_related("namespace").order_by("namespace__slug", "pk"):
-        mine.setdefault(membership.namespace, []).append(membership)
+    mine = held(_memberships(user).select_related("namespace").order_by("namespace__slug", "pk"))
     leads: dict[int, dict[int, User]] = {}
-    for lead in Membership.objects.filter(namespace__in=list(mine), role=Role.LEAD).select_related("user"):
+    places = [one.namespace for one in mine]
+    for lead in Membership.objects.filter(namespace__in=places, role=Role.LEAD).select_related("user"):
         leads.setdefault(lead.namespace_id, {})[lead.user_id] = lead.user
-    found = []
-    for namespace, memberships in mine.items():
-        role = max((Role(membership.role) for membership in memberships), key=RANK.__getitem__)
-        found.append(
-            Place(
-                namespace=namespace,
-                role=role,
-                sources=tuple(membership.source for membership in memberships),
-                verbs=frozenset(verb for verb in Verb if allows(verb=verb, role=role, site_role=user.site_role)),
-                leads=tuple(leads.get(namespace.pk, {}).values()),
-            )
+    return [
+        Place(
+            held=one,
+            verbs=frozenset(verb for verb in Verb if allows(verb=verb, role=one.role, site_role=user.acting_site_role)),
+            leads=tuple(leads.get(one.namespace.pk, {}).values()),
         )
-    return found
+        for one in mine
+    ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any, cast
 
+from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
 from django.http import Http404
 from django.utils.translation import gettext as _
@@ -17,17 +18,21 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from accounts import access, tokens, trail
+from accounts import access, members, tokens, trail
 from accounts.models import ApiToken, AuditEvent, Membership, Namespace, User
-from accounts.roles import Role
+from accounts.reasons import Held, held
+from accounts.roles import Role, Verb
 from accounts.schema import (
     REFUSALS,
     AuditEventSerializer,
     AuditQuery,
     CurrentTokenSerializer,
+    MemberChangeSerializer,
     MemberListSerializer,
+    MemberSerializer,
     NamespaceListSerializer,
     NamespaceSerializer,
+    NewMemberSerializer,
     NewTokenSerializer,
     QuotaSerializer,
     TokenListSerializer,
@@ -81,7 +86,7 @@ class CurrentToken(APIView):
                 {
                     "username": person.username,
                     "display_name": person.display_name,
-                    "site_role": person.site_role,
+                    "site_role": person.acting_site_role,
                     "scope": token.scope if token else "admin",
                     "expires": expires,
                     "namespace": token.namespace.slug if token and token.namespace else None,
@@ -123,25 +128,79 @@ class OneNamespace(APIView):
         return Response(NamespaceSerializer(described(namespace, access.role_in(person_of(request), namespace))).data)
 
 
+def member_document(person: User, role: Held) -> dict[str, Any]:
+    return {
+        "username": person.username,
+        "display_name": person.display_name,
+        "role": role.role,
+        "sources": [{"role": one.role, "through": one.source, "ends_at": one.ends_at} for one in role.reasons],
+    }
+
+
+def _changer(request: Request, name: str) -> tuple[User, Namespace]:
+    """Who may write here. A stranger to the namespace learns no more than that it is not there."""
+    person = person_of(request)
+    place = access.get_namespace(person, name)
+    if not person.is_site_admin:
+        raise PermissionDenied(_("Roles are given and taken by admins of the site."))
+    return person, place
+
+
+def _values(request: Request) -> dict[str, Any]:
+    return request.data if isinstance(request.data, dict) else {}
+
+
+def _one_member(row: Membership) -> dict[str, Any]:
+    rows = Membership.objects.filter(user=row.user_id, namespace=row.namespace_id).select_related("namespace")
+    return dict(MemberSerializer(member_document(row.user, held(rows.order_by("pk"))[0])).data)
+
+
 class Members(APIView):
     @extend_schema(operation_id="namespaces_members_list", responses={200: MemberListSerializer, **REFUSALS})
     def get(self, request: Request, name: str) -> Response:
-        """Who has which role, and every source that gives one."""
-        namespace = access.get_namespace(person_of(request), name)
+        """Who has which role, every source that gives one, and when it ends. For leads, auditors and admins."""
+        person = person_of(request)
+        place = access.get_namespace(person, name)
+        if not person.sees_everything and not access.may(person, Verb.MANAGE, place):
+            raise PermissionDenied(_("The members of %(place)s are listed for its leads.") % {"place": place.slug})
         people: dict[User, list[Membership]] = {}
-        rows = Membership.objects.filter(namespace=namespace).select_related("user").order_by("user__username", "pk")
-        for row in rows:
+        rows = Membership.objects.filter(namespace=place).select_related("user", "namespace")
+        for row in rows.order_by("user__username", "pk"):
             people.setdefault(row.user, []).append(row)
-        results = [
-            {
-                "username": person.username,
-                "display_name": person.display_name,
-                "role": access.highest(row.role for row in given),
-                "sources": [{"through": row.source, "role": row.role} for row in given],
-            }
-            for person, given in people.items()
-        ]
+        results = [member_document(one, held(given)[0]) for one, given in people.items()]
         return Response(MemberListSerializer({"results": results}).data)
+
+    @extend_schema(request=NewMemberSerializer, responses={201: MemberSerializer, **REFUSALS})
+    def post(self, request: Request, name: str) -> Response:
+        """Give somebody a role by hand, with an end or without. For admins; the directory's own roles stay beside it."""
+        by, place = _changer(request, name)
+        try:
+            row = members.give(place, _values(request), by=by, request=request)
+        except members.MemberRefused as error:
+            raise ValidationError(error.fields) from error
+        return Response(_one_member(row), status=status.HTTP_201_CREATED)
+
+
+class OneMember(APIView):
+    @extend_schema(request=MemberChangeSerializer, responses={200: MemberSerializer, **REFUSALS})
+    def patch(self, request: Request, name: str, username: str) -> Response:
+        """Change the role that was given by hand, its end, or both."""
+        by, place = _changer(request, name)
+        try:
+            row = members.change(members.by_hand(place, username), _values(request), by=by, request=request)
+        except members.MemberRefused as error:
+            raise ValidationError(error.fields) from error
+        return Response(_one_member(row))
+
+    @extend_schema(responses={204: None, **REFUSALS})
+    def delete(self, request: Request, name: str, username: str) -> Response:
+        """Take the role away that was given by hand. One that the directory gives is refused, with the group that gives it."""
+        by, place = _changer(request, name)
+        try:
+            members.take(members.by_hand(place, username), by=by, request=request)
+        except members.MemberRefused as error:
+            raise ValidationError(error.fields) from error
+        return Response(status=status.HTTP_204_NO_CONTENT)
 
 
 class Quota(APIView):

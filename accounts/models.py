@@ -7,6 +7,7 @@ from typing import Any
 
 from django.contrib.auth.base_user import AbstractBaseUser, BaseUserManager
 from django.db import models
+from django.db.models.functions import Now
 from django.utils.translation import gettext_lazy as _
 from knox.models import AbstractAuthToken
 
@@ -38,6 +39,9 @@ class User(AbstractBaseUser):  # type: ignore[django-manager-missing] # knox's a
     site_role = models.CharField(
         max_length=10, blank=True, default="", choices=[(role.value, role.value) for role in SiteRole]
     )
+    site_role_source = models.CharField(
+        max_length=300, blank=True, default="manual", help_text=_("`manual`, or `ldap:` and the group that gave it.")
+    )
     is_active = models.BooleanField(default=True)
     disabled_by = models.CharField(
         max_length=10,
@@ -62,12 +66,17 @@ class User(AbstractBaseUser):  # type: ignore[django-manager-missing] # knox's a
         return self.username
 
     @property
+    def acting_site_role(self) -> SiteRole:
+        """The role for the site that this request acts with: a token for one namespace carries none."""
+        return SiteRole(self.site_role) if self.bound_to is None else SiteRole.NONE
+
+    @property
     def is_site_admin(self) -> bool:
-        return self.site_role == SiteRole.ADMIN
+        return self.acting_site_role == SiteRole.ADMIN
 
     @property
     def sees_everything(self) -> bool:
-        return self.site_role in (SiteRole.ADMIN, SiteRole.AUDITOR)
+        return self.acting_site_role != SiteRole.NONE
 
 
 class Namespace(models.Model):  # type: ignore[django-manager-missing] # as above
@@ -105,8 +114,18 @@ class Namespace(models.Model):  # type: ignore[django-manager-missing] # as abov
         return Limits(gpus=self.gpu_limit, cpu_millis=self.cpu_limit_millis, memory_bytes=self.memory_limit_bytes)
 
 
+class InForce(models.Manager["Membership"]):
+    def get_queryset(self) -> models.QuerySet[Membership]:
+        return super().get_queryset().filter(models.Q(ends_at=None) | models.Q(ends_at__gt=Now()))
+
+
 class Membership(models.Model):
-    """A person's role in a namespace, and where it comes from."""
+    """A person's role in a namespace, and where it comes from.
+
+    `objects`, and so `user.memberships`, are the roles of now. One that has ended is gone for them from that second on,
+    although its row is taken away a moment later (`members`). A look-up through a join, `memberships__…`, does not see
+    that: ask for the people or namespaces of `Membership.objects` instead.
+    """
 
     user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="memberships")
     namespace = models.ForeignKey(Namespace, on_delete=models.CASCADE, related_name="memberships")
@@ -114,11 +133,23 @@ class Membership(models.Model):
     source = models.CharField(
         max_length=300, default="manual", help_text=_("`manual`, `personal`, or `ldap:` and the group that gave it.")
     )
+    ends_at = models.DateTimeField(
+        null=True, blank=True, help_text=_("A role by hand may end by itself; empty: it stays until it is taken away.")
+    )
     created_at = models.DateTimeField(auto_now_add=True)
+
+    objects = InForce()
+    also_ended = models.Manager["Membership"]()
 
     class Meta:
         constraints = [
-            models.UniqueConstraint(fields=("user", "namespace", "source"), name="one_role_per_user_namespace_source")
+            models.UniqueConstraint(fields=("user", "namespace", "source"), name="one_role_per_user_namespace_source"),
+            models.CheckConstraint(
+                condition=models.Q(ends_at=None) | models.Q(source="manual"), name="only_a_role_by_hand_ends_by_itself"
+            ),
+        ]
+        indexes = [
+            models.Index("ends_at", name="membership_ends", condition=models.Q(ends_at__isnull=False)),
         ]
 
     def __str__(self) -> str:
@@ -126,7 +157,7 @@ class Membership(models.Model):
 
 
 class GroupMapping(models.Model):
-    """An admin's rule: who is in this directory group has this role in that namespace."""
+    """An admin's rule: who is in this directory group has this role in that namespace, or this one for the whole site."""
 
     group = models.CharField(
         max_length=300,
@@ -137,7 +168,14 @@ class GroupMapping(models.Model):
     namespace = models.ForeignKey(
         Namespace, null=True, blank=True, on_delete=models.CASCADE, related_name="group_mappings"
     )
-    role = models.CharField(max_length=10, choices=[(role.value, role.value) for role in Role])
+    role = models.CharField(max_length=10, blank=True, choices=[(role.value, role.value) for role in Role])
+    site_role = models.CharField(
+        max_length=10,
+        blank=True,
+        default="",
+        choices=[(role.value, role.value) for role in SiteRole if role],
+        help_text=_("Instead of a role in a namespace."),
+    )
     created_at = models.DateTimeField(auto_now_add=True)
 
     class Meta:
@@ -145,10 +183,17 @@ class GroupMapping(models.Model):
         constraints = [
             models.UniqueConstraint(
                 fields=("group", "namespace"), name="one_role_per_group_and_namespace", nulls_distinct=False
-            )
+            ),
+            models.CheckConstraint(
+                condition=(~models.Q(role="") & models.Q(site_role=""))
+                | (models.Q(role="", namespace=None) & ~models.Q(site_role="")),
+                name="a_rule_gives_one_kind_of_role",
+            ),
         ]
 
     def __str__(self) -> str:
+        if self.site_role:
+            return f"{self.group} -> {self.site_role} of the site"
         return f"{self.group} -> {self.namespace or self.group}: {self.role}"
 
 

@@ -10,9 +10,9 @@ from django.utils.translation import gettext as _
 from accounts import audit, hints, namespaces
 from accounts.directory import Entry
 from accounts.models import AuditEvent, Membership, Namespace, User
+from accounts.reasons import MANUAL, PERSONAL
 from accounts.roles import Role, SiteRole
 
-PERSONAL = "personal"  # source of the membership that makes a namespace somebody's own
 FROM_ENTRY = ("display_name", "email", "uid_number", "gid_number")  # what the directory decides, whenever it is read
 
 
@@ -190,8 +190,9 @@ def _create_namespace(
     )
 
 
-def _give_role(person: User, namespace: Namespace, role: Role, *, source: str = "manual") -> None:
-    _membership, is_new = Membership.objects.get_or_create(
+def _give_role(person: User, namespace: Namespace, role: Role, *, source: str = MANUAL) -> None:
+    # also where it has ended: what was taken away in the meantime does not come back by itself
+    _membership, is_new = Membership.also_ended.get_or_create(
         user=person, namespace=namespace, source=source, defaults={"role": role}
     )
     if is_new:

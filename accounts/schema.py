@@ -114,7 +114,8 @@ class NamespaceListSerializer(serializers.Serializer[Any]):
 
 class RoleSourceSerializer(serializers.Serializer[Any]):
     role = serializers.ChoiceField(choices=list(Role))
-    through = serializers.CharField(help_text="`manual`, `personal`, or the directory group that gives it.")
+    through = serializers.CharField(help_text="`manual`, `personal`, or `ldap:` and the group that gives it.")
+    ends_at = serializers.DateTimeField(allow_null=True, help_text="null: it stays until it is taken away.")
 
 
 class MemberSerializer(serializers.Serializer[Any]):
@@ -122,6 +123,19 @@ class MemberSerializer(serializers.Serializer[Any]):
     display_name = serializers.CharField()
     role = serializers.ChoiceField(choices=list(Role), help_text="The highest of all sources.")
     sources = RoleSourceSerializer(many=True)
+
+
+class NewMemberSerializer(serializers.Serializer[Any]):
+    username = serializers.CharField(max_length=150)
+    role = serializers.ChoiceField(choices=list(Role))
+    ends_at = serializers.CharField(
+        required=False, allow_null=True, help_text="A day, which counts to its end, or a time; left out: it stays."
+    )
+
+
+class MemberChangeSerializer(serializers.Serializer[Any]):
+    role = serializers.ChoiceField(choices=list(Role), required=False)
+    ends_at = serializers.CharField(required=False, allow_null=True, help_text="As when it is given; null: it stays.")
 
 
 class MemberListSerializer(serializers.Serializer[Any]):

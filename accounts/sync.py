@@ -18,7 +18,8 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 from rest_framework.request import Request
 
-from accounts import audit, grants, hints, people
+from accounts import audit, changes, grants, hints, people
+from accounts.changes import BATCH
 from accounts.directory import Entry, Everybody, Group
 from accounts.grants import Known, Plan, Problem, Rule
 from accounts.models import (
@@ -26,14 +27,12 @@ from accounts.models import (
     DirectorySync,
     GroupMapping,
     Membership,
-    MembershipChange,
     Namespace,
     User,
 )
-from accounts.roles import RANK, Role
+from accounts.roles import Role
 
 KEPT = 500  # passes that the page can show
-BATCH = 1000  # rows of one statement
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,7 +218,7 @@ def _write(
     touched |= {row[0].pk for row in (*todo.removed, *todo.changed)}
     if not touched:
         return
-    before = _highest(touched)
+    before = changes.highest(touched)
     places = _places(todo)
     trail: list[AuditEvent] = []
 
@@ -254,7 +253,7 @@ def _write(
         rows = Membership.objects.filter(pk__in=doomed[start : start + BATCH])
         rows._raw_delete(rows.db)
     AuditEvent.objects.bulk_create(trail, batch_size=BATCH)
-    _note_changes(before, _highest(touched))
+    changes.note(before, changes.highest(touched))
     hints.rights_changed()
 
 
@@ -263,25 +262,6 @@ def _stored(todo: Plan) -> dict[tuple[int, int, str], Membership]:
     pks = {row[0].pk for row in (*todo.changed, *todo.removed)}
     rows = Membership.objects.filter(user__in=pks, source__startswith=grants.SOURCE) if pks else []
     return {(row.user_id, row.namespace_id, row.source): row for row in rows}
-
-
-def _note_changes(before: dict[tuple[int, int], Role], after: dict[tuple[int, int], Role]) -> None:
-    rows = [
-        MembershipChange(
-            user_id=pk, namespace_id=place, before=before.get((pk, place), ""), after=after.get((pk, place), "")
-        )
-        for pk, place in sorted(before.keys() | after.keys())
-        if before.get((pk, place)) != after.get((pk, place))
-    ]
-    MembershipChange.objects.bulk_create(rows, batch_size=BATCH)
-
-
-def _highest(pks: Iterable[int]) -> dict[tuple[int, int], Role]:
-    """The highest role of all sources, by person and namespace."""
-    roles: dict[tuple[int, int], list[Role]] = {}
-    for pk, place, role in Membership.objects.filter(user__in=list(pks)).values_list("user_id", "namespace_id", "role"):
-        roles.setdefault((pk, place), []).append(Role(role))
-    return {key: max(found, key=RANK.__getitem__) for key, found in roles.items()}
 
 
 def _places(todo: Plan) -> dict[str, Namespace]:

@@ -1,4 +1,4 @@
-"""Celery's door to the directory: everybody's rights are brought in line every few minutes."""
+"""Celery's doors to rights: they are brought in line with the directory, and roles with an end are taken away after it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import logging
 from celery import shared_task
 from django.conf import settings
 
-from accounts import sync
+from accounts import members, sync
 
 logger = logging.getLogger(__name__)
 
@@ -28,3 +28,9 @@ def sync_directory() -> None:
         return
     for problem in outcome.problems:
         logger.warning("Directory: %s", sync.sentence(problem.kind, problem.values))
+
+
+@shared_task(soft_time_limit=30)
+def end_roles() -> None:
+    """Take away the roles by hand whose end has come; for every question about rights they ended at that second."""
+    members.take_away_ended()

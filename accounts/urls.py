@@ -33,6 +33,7 @@ api_urls = [
     path("namespaces/", api.Namespaces.as_view(), name="namespaces"),
     path("namespaces/<str:name>/", api.OneNamespace.as_view(), name="namespace"),
     path("namespaces/<str:name>/members/", api.Members.as_view(), name="members"),
+    path("namespaces/<str:name>/members/<str:username>/", api.OneMember.as_view(), name="member"),
     path("namespaces/<str:name>/quota/", api.Quota.as_view(), name="quota"),
     path("audit/", api.Audit.as_view(), name="audit"),
 ]

@@ -17,7 +17,6 @@ from rest_framework.request import Request
 
 from accounts import audit
 from accounts.models import User
-from accounts.roles import SiteRole
 from jobs.cluster.environment import LAUNCHERS
 from jobs.exceptions import NotAllowed, SpecError
 from jobs.models import Job, PriorityClass, Runtime
@@ -57,7 +56,7 @@ class Use:
 
 
 def check_admin(user: User) -> None:
-    if user.site_role != SiteRole.ADMIN:
+    if not user.is_site_admin:
         raise NotAllowed(_("Only an admin of the portal may change its runtimes."))
 
 

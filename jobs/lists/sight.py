@@ -25,7 +25,7 @@ class Sight:
     def visible(self) -> frozenset[int] | None:
         """As access.visible_namespace_ids: None means all, also those made later."""
         if self.user.is_active and self.user.sees_everything:
-            return None if self.user.bound_to is None else frozenset({self.user.bound_to})
+            return None
         return frozenset(self.roles)
 
     def where(self, verb: Verb) -> list[Namespace]:
@@ -33,5 +33,5 @@ class Sight:
         return [
             namespace
             for namespace in self.namespaces
-            if allows(verb=verb, role=self.roles.get(namespace.pk), site_role=self.user.site_role)
+            if allows(verb=verb, role=self.roles.get(namespace.pk), site_role=self.user.acting_site_role)
         ]

@@ -12,7 +12,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy as _lazy
 from django.views.decorators.http import require_GET
 
-from accounts.models import User
+from accounts.models import Membership, User
 from accounts.roles import Verb
 from jobs.documents import job_row
 from jobs.lists import columns, controls, saved
@@ -161,8 +161,9 @@ def _views(sight: Sight, query: QueryDict) -> dict[str, Any]:
 
 def _people(sight: Sight) -> list[str]:
     """Whom one may come across: everybody in one's namespaces."""
-    people = User.objects.filter(memberships__namespace__in=[namespace.pk for namespace in sight.namespaces])
-    return list(people.order_by("username").distinct().values_list("username", flat=True)[:PEOPLE])
+    members = Membership.objects.filter(namespace__in=[namespace.pk for namespace in sight.namespaces])
+    people = User.objects.filter(pk__in=members.values("user")).order_by("username")
+    return list(people.values_list("username", flat=True)[:PEOPLE])
 
 
 def _gpu_types(asked: str) -> list[tuple[str, Any]]:

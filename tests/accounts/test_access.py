@@ -50,7 +50,7 @@ def test_the_highest_role_of_all_sources_counts(vision: Namespace, alice: User) 
     assert access.roles_of(alice)[vision.pk] is Role.LEAD
     assert list(access.namespaces_for(alice, Verb.MANAGE).filter(kind="project")) == [vision]
     place = next(place for place in access.places_of(alice) if place.namespace == vision)
-    assert (place.role, set(place.sources)) == (Role.LEAD, {"manual", "cn=leads", "cn=all"})
+    assert (place.role, {one.source for one in place.reasons}) == (Role.LEAD, {"manual", "cn=leads", "cn=all"})
 
 
 def test_a_stranger_sees_nothing(vision: Namespace, dave: User) -> None:

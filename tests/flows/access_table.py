@@ -34,6 +34,8 @@ LEAD = _rule("lead admin", hides=True)
 CHANGE = _rule("owner lead admin", hides=True)  # a job of somebody else needs the lead
 OWNER_ONLY = _rule("owner", hides=True)  # a thing that belongs to one person, such as a token
 ADMIN = _rule("admin")
+MEMBERS = _rule("lead auditor admin", hides=True)
+HAND = _rule("admin", hides=True)  # roles by hand; a namespace one does not see is not there
 AUDIT = _rule("lead auditor admin")
 SIGNED_URL = _rule("", hides=True)  # the signature in the URL counts, not the person: without it nothing is there
 ATTEMPT_TOKEN = _rule("")  # the token of the attempt counts, not the person
@@ -51,7 +53,8 @@ ROUTES: dict[str, dict[str, Rule]] = {
     "/api/v1/tokens/<key>/": {"DELETE": OWNER_ONLY},
     "/api/v1/namespaces/": {"GET": SIGNED_IN},
     "/api/v1/namespaces/<name>/": {"GET": VIEW},
-    "/api/v1/namespaces/<name>/members/": {"GET": VIEW},
+    "/api/v1/namespaces/<name>/members/": {"GET": MEMBERS, "POST": HAND},
+    "/api/v1/namespaces/<name>/members/<username>/": {"PATCH": HAND, "DELETE": HAND},
     "/api/v1/namespaces/<name>/quota/": {"GET": VIEW},
     "/api/v1/audit/": {"GET": AUDIT},
     "/jobs/": {"GET": SIGNED_IN},

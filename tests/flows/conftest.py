@@ -46,6 +46,7 @@ class Stage:
             "view_id": str(self.view_id),
             "mapping_id": str(self.mapping_id),
             "user_id": str(self.job.owner_id),
+            "username": "bob",
             "path": "out/model.txt",
         }
 
@@ -54,7 +55,7 @@ class Stage:
         return (
             list(Job.objects.order_by("pk").values_list("pk", "version", "cancel_requested_at", "held_by_id")),
             list(ApiToken.objects.order_by("pk").values_list("pk", "revoked_at")),
-            list(Membership.objects.order_by("pk").values_list("pk", "role")),
+            list(Membership.objects.order_by("pk").values_list("pk", "role", "ends_at")),
             list(Namespace.objects.order_by("pk").values_list("pk", "gpu_limit")),
             list(GroupMapping.objects.order_by("pk").values_list("pk", "group", "role")),
             list(Draft.objects.order_by("pk").values_list("pk", "values")),
