@@ -14,18 +14,19 @@ from django.conf import settings
 from django.db import connection, transaction
 from django.utils import timezone
 
-from jobs import credentials, faults, lifecycle
+from jobs import credentials, faults, lifecycle, tenancy
 from jobs.checkpoints import resume_from
 from jobs.cluster.manifests import Rendering, render
 from jobs.cluster.observed import Observed
-from jobs.cluster.port import Cluster, ObjectRef, Objects, Person
-from jobs.cluster.registry import connect
+from jobs.cluster.port import Cluster, ObjectRef, Objects
+from jobs.cluster.registry import connect, internal_url
 from jobs.exceptions import ClusterForbids, ClusterRefuses, ClusterUnavailable, ObjectDiffers, ObjectGone
 from jobs.models import Attempt, Job
 from jobs.parsing import argv_of
 from jobs.queue import plan
 from jobs.snapshot import take_snapshot
 from jobs.states import JobStatus, Reason
+from jobs.tenancy import person_of
 
 DISPATCH_LOCK = 0x7261696E  # any number, the same in every process
 EXPLAINED_PER_PASS = 1000  # rows whose sentence is rewritten in one transaction; the next pass does the rest
@@ -70,7 +71,7 @@ def _only_one(attempt_id: int) -> Iterator[Attempt | None]:
     with transaction.atomic():
         yield (
             Attempt.objects.select_for_update(of=("self",))
-            .select_related("job__namespace", "job__owner", "job__code")
+            .select_related("cluster", "job__namespace__owner", "job__owner", "job__code")
             .filter(pk=attempt_id)
             .first()
         )
@@ -114,10 +115,10 @@ def _launch(attempt: Attempt) -> None:
     job = attempt.job
     try:
         port = connect(attempt.cluster_id)
-        port.ensure_namespace(attempt.kubernetes_namespace, {"app.kubernetes.io/managed-by": "trainhall"})
+        tenancy.ensure(port, attempt.cluster, job.namespace)
         objects = objects_of(attempt)
         faults.point("launch.before_create")
-        uid = port.create(objects, person=person_of(job))
+        uid = port.create(objects, person=person_of(job.owner))
         faults.point("launch.after_create")
         if not attempt.uid:
             attempt.uid, attempt.created_on_cluster_at = uid, timezone.now()
@@ -162,7 +163,7 @@ def stop(attempt_id: int) -> None:
 def _stop(attempt: Attempt) -> None:
     job, port, ref = attempt.job, connect(attempt.cluster_id), reference(attempt)
     by_person = attempt.stop_code in (Reason.STOPPED, Reason.HELD)
-    person = person_of(job) if by_person else None
+    person = person_of(job.owner) if by_person else None
     if not attempt.released_at:
         # nothing of the user's has run; a create that crashed may have left the object, whose uid we then never read
         port.delete(ref, person=person)
@@ -200,19 +201,13 @@ def delete_objects(attempt: Attempt) -> bool:
 
 
 def _still_there(port: Cluster, ref: ObjectRef) -> str:
-    """The UID of an object that is listed although it was deleted: its pods have not ended yet."""
-    for job in port.observe().jobs:
-        if (job["metadata"]["namespace"], job["metadata"]["name"]) == (ref.namespace, ref.name):
-            return str(job["metadata"]["uid"])
-    return ""
+    """The UID of an object that is there although it was deleted: its pods have not ended yet."""
+    found = port.find(ref)
+    return str(found["metadata"]["uid"]) if found else ""
 
 
 def reference(attempt: Attempt) -> ObjectRef:
     return ObjectRef(namespace=attempt.kubernetes_namespace, name=attempt.object_name, uid=attempt.uid)
-
-
-def person_of(job: Job) -> Person:
-    return Person(username=job.owner.username)
 
 
 def objects_of(attempt: Attempt, *, with_secrets: bool = True) -> Objects:
@@ -229,7 +224,7 @@ def objects_of(attempt: Attempt, *, with_secrets: bool = True) -> Objects:
     code_url = ""
     if job.code:
         query = credentials.sign_code(job.code.sha256, job.pk, attempt.number)
-        code_url = f"{settings.TRAINHALL_INTERNAL_URL}/code/{job.code.sha256}/?{query}"
+        code_url = f"{internal_url(attempt.cluster_id)}/code/{job.code.sha256}/?{query}"
     return render(
         Rendering(
             spec=spec,
@@ -238,7 +233,7 @@ def objects_of(attempt: Attempt, *, with_secrets: bool = True) -> Objects:
             instance=settings.TRAINHALL_INSTANCE,
             kubernetes_namespace=attempt.kubernetes_namespace,
             username=job.owner.username,
-            internal_url=settings.TRAINHALL_INTERNAL_URL,
+            internal_url=internal_url(attempt.cluster_id),
             token=credentials.attempt_token(job.pk, attempt.number),
             code_url=code_url,
             code_sha256=job.code.sha256 if job.code else "",

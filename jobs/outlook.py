@@ -9,6 +9,7 @@ from django.utils.translation import gettext as _
 
 from accounts.models import Namespace, User
 from jobs.capacity import Free, Request
+from jobs.cluster.registry import home_of
 from jobs.documents import iso
 from jobs.forecast import Forecast, Verdict, forecast
 from jobs.models import Cluster, Job, PriorityClass
@@ -39,8 +40,10 @@ def look_ahead(parsed: Parsed, *, namespace: Namespace, user: User) -> Forecast:
         waited_before=0,
         time_limit=spec.time_limit,
     )
-    for _name, snapshot, _jobs in take_snapshot():
-        return forecast(snapshot, asked, now)
+    home = home_of(namespace.slug)
+    for name, snapshot, _jobs in take_snapshot():
+        if name == home:
+            return forecast(snapshot, asked, now)
     return Forecast(Verdict.NEVER, _("This portal has no cluster yet."))
 
 

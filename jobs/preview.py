@@ -10,6 +10,7 @@ from django.utils.translation import gettext as _
 from accounts.models import Namespace, User
 from jobs.cluster.manifests import Rendering, manifest_for_people, render
 from jobs.cluster.port import Manifest
+from jobs.cluster.registry import home_of, internal_url
 from jobs.dispatch import objects_of
 from jobs.models import Attempt, Job
 from jobs.parsing import Parsed, argv_of
@@ -76,7 +77,7 @@ def manifests_to_be(parsed: Parsed, *, namespace: Namespace, user: User) -> list
                 instance=settings.TRAINHALL_INSTANCE,
                 kubernetes_namespace=namespace.kubernetes_name,
                 username=user.username,
-                internal_url=settings.TRAINHALL_INTERNAL_URL,
+                internal_url=internal_url(home_of(namespace.slug)),
                 token=MASK,
                 code_url=MASK if spec.code.kind != "none" else "",
                 code_sha256=MASK if spec.code.kind != "none" else "",

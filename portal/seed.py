@@ -12,6 +12,7 @@ from django.db import transaction
 from accounts import people
 from accounts.models import GroupMapping, Namespace, User
 from accounts.roles import Role, SiteRole
+from jobs.cluster.registry import kinds
 from jobs.models import Cluster, PriorityClass, Runtime
 
 PEOPLE = {
@@ -76,8 +77,9 @@ def ensure_priorities() -> None:
         PriorityClass.objects.get_or_create(name=name, defaults={"value": value, "max_jobs_per_user": cap})
 
 
-def ensure_local_cluster() -> Cluster:
-    return Cluster.objects.get_or_create(name="local", defaults={"kind": "local"})[0]
+def ensure_clusters() -> list[Cluster]:
+    """A row for each cluster of the settings; one that is not in them any more stays, with its jobs."""
+    return [Cluster.objects.get_or_create(name=name, defaults={"kind": kind})[0] for name, kind in kinds().items()]
 
 
 def ensure_mappings() -> None:
@@ -108,7 +110,7 @@ def seed() -> str:
     for slug in RUNTIMES:
         ensure_runtime(slug)
     ensure_priorities()
-    ensure_local_cluster()
+    ensure_clusters()
     return password
 
 

@@ -76,7 +76,7 @@ def local_row(db: None) -> Any:
     """The row of the local cluster, for tests that need no processes."""
     from portal import seed
 
-    return seed.ensure_local_cluster()
+    return seed.ensure_clusters()[0]
 
 
 @pytest.fixture
@@ -84,7 +84,7 @@ def local_cluster(local_row: Any, settings: Any, tmp_path: Path) -> Iterator[Any
     """A real local cluster in a folder of its own; whatever still runs in it at the end is killed."""
     from jobs.cluster import registry
 
-    settings.TRAINHALL_CLUSTERS = registry.LOCAL
+    settings.HAS_LOCAL_CLUSTER = True
     settings.TRAINHALL_LOCAL_GPUS = 8
     settings.TRAINHALL_DATA_DIR = tmp_path / "data"
     cluster: Any = registry.connect(registry.LOCAL)

@@ -13,6 +13,7 @@ from jobs.cluster.manifests import INDEX_LABEL, MAIN, ROLE, ROLE_LABEL
 from jobs.exits import NOT_EXECUTABLE, NOT_FOUND, START_ERROR
 from jobs.states import Reason
 
+GONE = "trainhall.io/gone"  # an annotation that the mirror of a cluster puts on the last form of a pod that was deleted
 UNKNOWN_STATUS = "ContainerStatusUnknown"  # the kubelet, or a runner, lost sight of the container
 LAST_WORDS = 300  # characters of the program's own message that fit into a sentence
 
@@ -87,12 +88,19 @@ class PodView:
 
     @property
     def failed(self) -> bool:
-        return self.worker.phase == "Failed" or self.is_lost or (self.is_terminal and self.is_disrupted)
+        if self.worker.phase == "Failed" or self.is_lost or (self.is_terminal and self.is_disrupted):
+            return True
+        return self.is_gone and self.worker.phase != "Succeeded"
 
     @property
     def is_terminal(self) -> bool:
         """Holds nothing any more, or is on a machine that nobody can ask."""
-        return self.worker.phase in ("Succeeded", "Failed") or self.is_lost
+        return self.worker.phase in ("Succeeded", "Failed") or self.is_lost or self.is_gone
+
+    @property
+    def is_gone(self) -> bool:
+        """Deleted, and this is what it said last."""
+        return bool(text(self.pod, "metadata", "annotations", GONE))
 
     @property
     def is_disrupted(self) -> bool:
@@ -121,16 +129,22 @@ def read_pod(pod: dict[str, Any]) -> PodView:
     )
 
 
-def _worker(pod: dict[str, Any]) -> WorkerState:
+def place_of(pod: dict[str, Any]) -> tuple[str, int]:
+    """Its role and index in the attempt."""
     labels = part(pod, "metadata", "labels")
-    written_index = text(labels, INDEX_LABEL) or text(pod, "metadata", "annotations", INDEX_LABEL)
+    index = text(labels, INDEX_LABEL) or text(pod, "metadata", "annotations", INDEX_LABEL)
+    return text(labels, ROLE_LABEL) or ROLE, int(index) if index.isdecimal() else 0
+
+
+def _worker(pod: dict[str, Any]) -> WorkerState:
+    role, index = place_of(pod)
     main = _main_status(pod)
     ended = part(main, "state", "terminated")
     exit_code = number(ended, "exitCode")
     failed_setup = _failed_setup(pod)
     return WorkerState(
-        role=text(labels, ROLE_LABEL) or ROLE,
-        index=int(written_index) if written_index.isdecimal() else 0,
+        role=role,
+        index=index,
         phase=text(pod, "status", "phase") or "Pending",
         node=text(pod, "spec", "nodeName"),
         pod_name=text(pod, "metadata", "name"),

@@ -7,11 +7,14 @@ ClusterUnavailable (look again), ClusterForbids (403), ClusterRefuses (400, 422)
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, BinaryIO, Protocol
+from typing import Any, BinaryIO, Protocol, TypeAlias
 
 Manifest = dict[str, Any]
+
+# Where the stored part of each container's log ends, in words of its cluster: what RawLine.position said last.
+LogPositions: TypeAlias = Mapping[str, Sequence[float]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +22,8 @@ class Person:
     """Who asks: the user whose rights count. None in a call means the portal itself."""
 
     username: str
-    groups: tuple[str, ...] = ()
+    groups: tuple[str, ...] = ()  # names in the directory
+    source: str = "local"  # where the account comes from: local, ldap, oidc
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +70,10 @@ class RawLine:
     time: float
     text: str
     overwritten: bool = False
+    container: str = "main"
+    position: tuple[float, int] | None = (
+        None  # what to give to `logs` to go on behind this line; None: its number is enough
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +90,11 @@ class Cluster(Protocol):
 
     name: str
 
-    def ensure_namespace(self, name: str, labels: dict[str, str]) -> None:
-        """Make the namespace unless it is there."""
+    def ensure_namespace(self, objects: Sequence[Manifest]) -> Sequence[str]:
+        """Bring the Namespace, which is the first, and what belongs into it in line; a sentence for each thing that was not.
+
+        Raise ObjectDiffers where the cluster has a namespace of that name which is not ours.
+        """
 
     def create(self, objects: Objects, *, person: Person | None) -> str:
         """Create the attempt's objects, the Job suspended, and return the leader's UID.
@@ -123,6 +134,9 @@ class Cluster(Protocol):
     def open_file(self, namespace: str, job_id: str, path: str) -> BinaryIO:
         """One of them, seekable. Raise FileNotFoundError for anything that is not a regular file inside its folder."""
 
+    def find(self, ref: ObjectRef) -> Manifest | None:
+        """The Job of that name as it is now, whoever made it; None where there is none."""
+
     def observe(self) -> Observation:
         """List everything, in one consistent look."""
 
@@ -132,8 +146,12 @@ class Cluster(Protocol):
         New log lines are not announced; who follows a log asks for it.
         """
 
-    def logs(self, ref: ObjectRef, worker: str, *, after: int, limit: int) -> Iterator[RawLine]:
+    def logs(
+        self, ref: ObjectRef, worker: str, *, after: int, limit: int, positions: LogPositions
+    ) -> Iterator[RawLine]:
         """Lines of `<role>-<index>` with a number above `after`, at most `limit`, without waiting for more.
+
+        `positions` is what was stored with the line of number `after`, by container.
 
         Raise ObjectGone where the log went with its object; a pod that has not begun has no lines.
         """

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from django.conf import settings
 
+from jobs.cluster.kubernetes.setting import KubernetesSetting
 from jobs.cluster.local.cluster import LocalCluster
 from jobs.cluster.port import Cluster
 from jobs.exceptions import ClusterUnavailable
@@ -30,8 +31,41 @@ def local_cluster(data: Path, *, gpus: int) -> LocalCluster:
     )
 
 
+@cache
+def kubernetes_cluster(setting: KubernetesSetting) -> Cluster:
+    # not at the top: who runs jobs on this machine alone need not pay 60 MiB for a client in every process
+    from jobs.cluster.kubernetes.cluster import KubernetesCluster  # noqa: PLC0415
+
+    return KubernetesCluster(setting)
+
+
+def setting_of(name: str) -> KubernetesSetting | None:
+    """What an admin said of a cluster; None for the local one."""
+    return next((setting for setting in settings.KUBERNETES_CLUSTERS if setting.name == name), None)
+
+
 def connect(name: str) -> Cluster:
     """The cluster of that name. Raise ClusterUnavailable if this portal has no way to it."""
-    if name == LOCAL and settings.TRAINHALL_CLUSTERS == LOCAL:
+    if name == LOCAL and settings.HAS_LOCAL_CLUSTER:
         return local_cluster(settings.TRAINHALL_DATA_DIR, gpus=settings.TRAINHALL_LOCAL_GPUS)
+    if (setting := setting_of(name)) is not None:
+        return kubernetes_cluster(setting)
     raise ClusterUnavailable(f"This portal is not connected to a cluster named {name!r} (TRAINHALL_CLUSTERS).")
+
+
+def kinds() -> dict[str, str]:
+    """The kind of every cluster of this portal, by its name."""
+    local = {LOCAL: LOCAL} if settings.HAS_LOCAL_CLUSTER else {}
+    return local | {setting.name: "kubernetes" for setting in settings.KUBERNETES_CLUSTERS}
+
+
+def home_of(namespace: str) -> str:
+    """The cluster that a namespace's jobs go to where they do not say: one that names it, else the first. "" without any."""
+    named = (setting.name for setting in settings.KUBERNETES_CLUSTERS if namespace in setting.namespaces)
+    return next(named, next(iter(kinds()), ""))
+
+
+def internal_url(cluster: str) -> str:
+    """The portal, as pods of that cluster reach it."""
+    setting = setting_of(cluster)
+    return (setting.internal_url if setting else "") or str(settings.TRAINHALL_INTERNAL_URL)

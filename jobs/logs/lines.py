@@ -15,6 +15,7 @@ import zstandard
 from django.db import connection, transaction
 
 from jobs import faults, live
+from jobs.cluster.manifests import MAIN
 from jobs.cluster.port import Cluster, ObjectRef, RawLine
 from jobs.exceptions import ClusterError
 from jobs.logs.levels import LevelReader
@@ -50,7 +51,9 @@ class LogFollower:
         for worker in workers:
             while True:
                 try:
-                    found = self.port.logs(ref, str(worker), after=worker.log_number, limit=LINES_PER_BLOCK)
+                    found = self.port.logs(
+                        ref, str(worker), after=worker.log_number, limit=LINES_PER_BLOCK, positions=worker.log_positions
+                    )
                     lines = _first(found, BYTES_PER_BLOCK)
                 except ClusterError as error:
                     logger.warning("No log of %s %s now: %s", attempt, worker, error)
@@ -58,8 +61,9 @@ class LogFollower:
                 if lines:
                     store_lines(attempt, worker, lines)
                     stored += len(lines)
-                    if self.sink:
-                        self.sink(worker, lines)
+                    said = [line for line in lines if line.container == MAIN]  # what helpers say is no metric
+                    if self.sink and said:
+                        self.sink(worker, said)
                 if len(lines) < LINES_PER_BLOCK and sum(len(line.text) for line in lines) < BYTES_PER_BLOCK:
                     break
         return stored
@@ -85,13 +89,15 @@ def _first(lines: Iterable[RawLine], most_bytes: int) -> list[RawLine]:
 def store_lines(attempt: Attempt, worker: Worker, lines: Sequence[RawLine]) -> None:
     """One block, once: the worker's own line number is the fence against a second watcher and against a crash."""
     reader = LevelReader(worker.log_opened)
-    levels = reader.read(as_seen([line.text for line in lines]))
-    rows = [[line.time, line.text, line.overwritten, level] for line, level in zip(lines, levels, strict=True)]
+    texts = [line.text if line.container == MAIN else f"[{line.container}] {line.text}" for line in lines]
+    levels = reader.read(as_seen(texts))
+    rows = [[line.time, said, line.overwritten, level] for line, said, level in zip(lines, texts, levels, strict=True)]
+    positions = worker.log_positions | {line.container: line.position for line in lines if line.position is not None}
     body = zstandard.compress(orjson.dumps(rows))
     with transaction.atomic():
         known = Worker.objects.filter(pk=worker.pk, log_number=worker.log_number)
-        if not known.update(log_number=lines[-1].number, log_opened=reader.opened):
-            worker.refresh_from_db(fields=["log_number", "log_opened"])
+        if not known.update(log_number=lines[-1].number, log_opened=reader.opened, log_positions=positions):
+            worker.refresh_from_db(fields=["log_number", "log_opened", "log_positions"])
             return
         with connection.cursor() as cursor:
             cursor.execute(
@@ -109,7 +115,7 @@ def store_lines(attempt: Attempt, worker: Worker, lines: Sequence[RawLine]) -> N
         )
         faults.point("logs.before_commit")
         live.publish(f"logs/{attempt.job_id}", last, namespace_id=attempt.job.namespace_id)
-    worker.log_number, worker.log_opened = lines[-1].number, reader.opened
+    worker.log_number, worker.log_opened, worker.log_positions = lines[-1].number, reader.opened, positions
 
 
 def worker_of(name: str) -> tuple[str, int]:

@@ -1,7 +1,7 @@
 """The rows of a job's life. Django looks for models here, so this package alone says again what its modules have."""
 
 from jobs.models.attempt import Attempt, UsageInterval, Worker
-from jobs.models.catalogue import Cluster, CodeArchive, PriorityClass, Runtime
+from jobs.models.catalogue import Cluster, ClusterNamespace, CodeArchive, PriorityClass, Runtime
 from jobs.models.feed import JobFeed, LogBlock, LogChunk
 from jobs.models.job import ID_ALPHABET, STATUS_LABELS, Job, JobEvent, JobSecret, new_job_id
 from jobs.models.personal import Draft, JobPin, SavedView
@@ -11,6 +11,7 @@ __all__ = [
     "STATUS_LABELS",
     "Attempt",
     "Cluster",
+    "ClusterNamespace",
     "CodeArchive",
     "Draft",
     "Job",

@@ -68,6 +68,11 @@ class Worker(models.Model):
     started_at = models.DateTimeField(null=True)
     finished_at = models.DateTimeField(null=True)
     log_number = models.PositiveBigIntegerField(default=0, help_text=_("Number of the last line stored."))
+    log_positions = models.JSONField(
+        default=dict,
+        blank=True,
+        help_text=_("Where the stored part of each container's log ends, in the cluster's words."),
+    )
     log_opened = models.JSONField(default=list, blank=True, help_text=_("Tracebacks that its next lines go on with."))
 
     class Meta:

@@ -6,6 +6,8 @@ from django.conf import settings
 from django.db import models
 from django.utils.translation import gettext_lazy as _
 
+from accounts.models import Namespace
+
 
 class Runtime(models.Model):
     """An admin's template for jobs. A job keeps a snapshot, so an edit changes no job that exists."""
@@ -58,6 +60,24 @@ class Cluster(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+
+class ClusterNamespace(models.Model):
+    """A namespace as it was last brought in line on a cluster, and what was found otherwise there."""
+
+    cluster = models.ForeignKey(Cluster, on_delete=models.CASCADE, related_name="namespaces")
+    namespace = models.ForeignKey(Namespace, on_delete=models.CASCADE, related_name="on_clusters")
+    digest = models.CharField(max_length=64, blank=True, help_text=_("Of the objects that were applied."))
+    looked_at = models.DateTimeField(null=True)
+    drift = models.JSONField(default=list, help_text=_("Sentences: what was last found otherwise, and put right."))
+    drifted_at = models.DateTimeField(null=True)
+    error = models.TextField(blank=True, help_text=_("Why it could not be brought in line, if it could not."))
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=("cluster", "namespace"), name="namespace_once_per_cluster")]
+
+    def __str__(self) -> str:
+        return f"{self.namespace} on {self.cluster}"
 
 
 class PriorityClass(models.Model):

@@ -10,6 +10,7 @@ import psycopg.conninfo
 from csp.constants import NONE, SELF
 from django.core.exceptions import ImproperlyConfigured
 
+from portal.settings.clusters import read_clusters
 from portal.settings.directory import read_directory
 from portal.settings.env import env_int, env_list, env_path, env_secret, env_str, env_url
 from portal.settings.operator import read_operator
@@ -21,6 +22,7 @@ TRAINHALL_URL = env_url("TRAINHALL_URL", f"http://localhost:{PORT}")
 TRAINHALL_INTERNAL_URL = env_url("TRAINHALL_INTERNAL_URL", TRAINHALL_URL)
 TRAINHALL_DATA_DIR = env_path("TRAINHALL_DATA_DIR", BASE_DIR / "var")
 TRAINHALL_CLUSTERS = env_str("TRAINHALL_CLUSTERS")  # "" none, `local`, or a YAML file of kubeconfig contexts
+HAS_LOCAL_CLUSTER, KUBERNETES_CLUSTERS = read_clusters(TRAINHALL_CLUSTERS)
 TRAINHALL_LOCAL_GPUS = env_int("TRAINHALL_LOCAL_GPUS", 0, maximum=4096)
 TRAINHALL_HELPER_IMAGE = env_str("TRAINHALL_HELPER_IMAGE", "trainhall:latest")
 TRAINHALL_FETCH_HOSTS = env_list("TRAINHALL_FETCH_HOSTS")

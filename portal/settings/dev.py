@@ -12,6 +12,7 @@ adopt(Path(__file__).resolve().parent.parent.parent)  # before base reads the en
 from portal.settings.base import *  # noqa: E402, F403 - settings modules stack
 from portal.settings.base import (  # noqa: E402
     CSRF_TRUSTED_ORIGINS,
+    HAS_LOCAL_CLUSTER,
     OPERATOR,
     PORT,
     SECRET_KEY,
@@ -22,7 +23,7 @@ from portal.settings.base import (  # noqa: E402
 
 # a bare `manage.py check` in a checkout that was never run has no key yet
 SECRET_KEY = SECRET_KEY or "only-for-commands-before-the-first-make-run"
-TRAINHALL_CLUSTERS = TRAINHALL_CLUSTERS or "local"
+HAS_LOCAL_CLUSTER = HAS_LOCAL_CLUSTER or not TRAINHALL_CLUSTERS
 ALLOWED_HOSTS = ["localhost", "127.0.0.1", "[::1]"]
 if OPERATOR.is_apart:
     ALLOWED_HOSTS.append(urlsplit(OPERATOR.url).hostname or "")

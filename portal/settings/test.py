@@ -7,7 +7,7 @@ from portal.settings.base import SECRET_KEY, STORAGES
 
 SECRET_KEY = SECRET_KEY or "a-key-for-tests-only-which-guards-nothing"
 ALLOWED_HOSTS = ["localhost", "127.0.0.1", "testserver"]
-TRAINHALL_CLUSTERS = "local"
+HAS_LOCAL_CLUSTER, KUBERNETES_CLUSTERS = True, ()
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
 # no manifest: pages of tests need no collectstatic
 STORAGES = {**STORAGES, "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"}}

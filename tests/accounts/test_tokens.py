@@ -115,7 +115,7 @@ class TestBound:
         from portal import seed
 
         seed.ensure_priorities()
-        seed.ensure_local_cluster()
+        seed.ensure_clusters()
         document = {"runtime": "numpy", "command": "true"}
         assert bound("post", "jobs/", namespace="vision", **document).status_code == 201
         refused = bound("post", "jobs/", namespace="speech", **document)
@@ -125,7 +125,7 @@ class TestBound:
         from portal import seed
 
         seed.ensure_priorities()
-        seed.ensure_local_cluster()
+        seed.ensure_clusters()
         document = {"runtime": "numpy", "command": "true", "namespace": "speech"}
         _token, anywhere = tokens.issue(alice, name="all", scope="submit", days=1)
         _token, here = tokens.issue(alice, name="ci", scope="submit", days=1, namespace="vision")

@@ -29,7 +29,7 @@ PYTORCH: dict[str, Any] = {
 @pytest.fixture
 def place(vision: Any) -> Any:
     seed.ensure_priorities()
-    seed.ensure_local_cluster()
+    seed.ensure_clusters()
     return vision
 
 

@@ -223,7 +223,7 @@ def test_the_page_and_the_listing_say_its_size_before(client: Client, alice: Any
 
 def test_names_of_a_real_folder(tmp_path: Path) -> None:
     """What a listing gives is what a zip holds: bytes that are no text too."""
-    from jobs.cluster.local.files import walk
+    from jobs.cluster.runs import walk
 
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "sub\\dir").write_bytes(b"1")

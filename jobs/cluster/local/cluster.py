@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from jobs import faults
-from jobs.cluster import manifests
-from jobs.cluster.local import files, journal, logfile, orphans, processes, remains, spawn, state
+from jobs.cluster import manifests, runs
+from jobs.cluster.local import journal, logfile, orphans, processes, remains, spawn, state
 from jobs.cluster.local.devices import Devices, assign
 from jobs.cluster.local.facts import ObjectFacts, read_object
 from jobs.cluster.local.layout import (
@@ -35,7 +35,7 @@ from jobs.cluster.local.layout import (
     write_atomically,
     write_once,
 )
-from jobs.cluster.port import Manifest, ObjectRef, Objects, Observation, Person, RawLine, RunFile
+from jobs.cluster.port import LogPositions, Manifest, ObjectRef, Objects, Observation, Person, RawLine, RunFile
 from jobs.cluster.quantities import parse_memory
 from jobs.cluster.rendering import MASTER_PORT
 from jobs.exceptions import ClusterRefuses, ClusterUnavailable, ObjectDiffers, ObjectGone
@@ -73,10 +73,12 @@ class LocalCluster:
 
     # Namespaces and objects
 
-    def ensure_namespace(self, name: str, labels: dict[str, str]) -> None:
-        folder = self._namespace(name)
+    def ensure_namespace(self, objects: Sequence[Manifest]) -> Sequence[str]:
+        """Of all that belongs into a namespace it has only the folder: it enforces nothing."""
+        folder = self._namespace(objects[0]["metadata"]["name"])
         folder.mkdir(exist_ok=True)
-        write_atomically(folder / "namespace.json", {"name": name, "labels": labels})
+        write_atomically(folder / "namespace.json", objects[0])
+        return ()
 
     def create(self, objects: Objects, *, person: Person | None) -> str:
         leader = objects.leader
@@ -261,10 +263,10 @@ class LocalCluster:
             raise ClusterUnavailable(f"The files of {job_id} could not be removed: {error.strerror}.") from error
 
     def files(self, namespace: str, job_id: str, *, limit: int) -> Sequence[RunFile]:
-        return files.walk(self._run(namespace, job_id), limit=limit)
+        return runs.walk(self._run(namespace, job_id), limit=limit)
 
     def open_file(self, namespace: str, job_id: str, path: str) -> BinaryIO:
-        return files.open_file(self._run(namespace, job_id), path)
+        return runs.open_file(self._run(namespace, job_id), path)
 
     def _run(self, namespace: str, job_id: str) -> Path:
         return self.root / check_name(namespace) / VOLUMES / remains.RUNS_CLAIM / check_name(job_id)
@@ -290,6 +292,10 @@ class LocalCluster:
         return facts is not None and any(pod.is_live for pod in facts.pods)
 
     # Looking
+
+    def find(self, ref: ObjectRef) -> Manifest | None:
+        _folder, facts = self._find(ref)
+        return None if facts is None else state.job_of(facts)
 
     def observe(self) -> Observation:
         self._heard = bell(self.root)
@@ -326,7 +332,9 @@ class LocalCluster:
             time.sleep(min(POLL, end - now))
         return True
 
-    def logs(self, ref: ObjectRef, worker: str, *, after: int, limit: int) -> Iterator[RawLine]:
+    def logs(
+        self, ref: ObjectRef, worker: str, *, after: int, limit: int, positions: LogPositions | None = None
+    ) -> Iterator[RawLine]:
         folder = self._folder(ref.namespace, ref.name)
         pod = folder.pod(worker)
         try:

@@ -6,11 +6,10 @@ An attempt's name stays taken: its folder in `deleted/` stays, empty.
 from __future__ import annotations
 
 import os
-import shutil
-import stat
 from collections.abc import Sequence
 from pathlib import Path
 
+from jobs.cluster import runs
 from jobs.cluster.local.layout import DELETED, VOLUMES, ObjectFolder, check_name, read_json
 from jobs.cluster.manifests import JOB_LABEL
 from jobs.cluster.port import ObjectRef
@@ -22,9 +21,9 @@ RUNS_CLAIM = "runs"
 def remove(root: Path, *, job_id: str, attempts: Sequence[ObjectRef]) -> None:
     """Look at everything before anything is touched: one attempt that is not ours, and nothing of the job is removed."""
     records = [record for ref in attempts if (record := _record_of(root, job_id, ref)) is not None]
-    runs = {root / check_name(ref.namespace) / VOLUMES / RUNS_CLAIM / check_name(job_id) for ref in attempts}
-    for run in sorted(runs):
-        _remove(run)
+    folders = {root / check_name(ref.namespace) / VOLUMES / RUNS_CLAIM / check_name(job_id) for ref in attempts}
+    for run in sorted(folders):
+        runs.remove(run)
     for record in records:
         _empty(record)
 
@@ -48,25 +47,4 @@ def _record_of(root: Path, job_id: str, ref: ObjectRef) -> ObjectFolder | None:
 def _empty(folder: ObjectFolder) -> None:
     """The proof of whose it is goes last, so that a removal that was cut off can go on."""
     for name in sorted(os.listdir(folder.path), key=lambda name: name == folder.job.name):
-        _remove(folder.path / name)
-
-
-def _remove(path: Path) -> None:
-    """A link is removed, never what it points to."""
-    if path.is_symlink() or path.is_file():
-        path.unlink(missing_ok=True)
-        return
-    if not path.exists():
-        return
-    try:
-        shutil.rmtree(path)
-    except PermissionError:
-        _open_up(path)  # the job closed a folder of its own; it ran as our account
-        shutil.rmtree(path)
-
-
-def _open_up(folder: Path) -> None:
-    os.chmod(folder, stat.S_IRWXU)
-    for entry in os.scandir(folder):
-        if entry.is_dir(follow_symlinks=False):
-            _open_up(Path(entry.path))
+        runs.remove(folder.path / name)

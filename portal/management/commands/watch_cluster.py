@@ -10,10 +10,10 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
-from jobs.cluster.registry import connect
-from jobs.models import Cluster
+from jobs.cluster.registry import connect, kinds
 from jobs.reconcile import Mirror
 from metrics.doors.sink import StdoutDoor
+from portal import seed
 
 logger = logging.getLogger(__name__)
 
@@ -26,8 +26,8 @@ class Command(BaseCommand):
         self.failed = False
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: self.stop.set())
-        names = Cluster.objects.values_list("name", flat=True)
-        doors = {name: StdoutDoor() for name in names}
+        seed.ensure_clusters()
+        doors = {name: StdoutDoor() for name in kinds()}
         mirrors = [Mirror(name, connect(name), sink=door) for name, door in doors.items()]
         threads = [Thread(target=self.watch, args=[one, doors[one.name]], name=one.name) for one in mirrors]
         for thread in threads:

@@ -7,6 +7,7 @@ swapped for one between two looks leads out.
 from __future__ import annotations
 
 import os
+import shutil
 import stat
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
@@ -73,3 +74,24 @@ def open_file(run: Path, path: str) -> BinaryIO:
         os.close(file)
         raise FileNotFoundError(path)
     return open(file, "rb")
+
+
+def remove(path: Path) -> None:
+    """A link is removed, never what it points to."""
+    if path.is_symlink() or path.is_file():
+        path.unlink(missing_ok=True)
+        return
+    if not path.exists():
+        return
+    try:
+        shutil.rmtree(path)
+    except PermissionError:
+        _open_up(path)  # the job closed a folder of its own; it ran as our account
+        shutil.rmtree(path)
+
+
+def _open_up(folder: Path) -> None:
+    os.chmod(folder, stat.S_IRWXU)
+    for entry in os.scandir(folder):
+        if entry.is_dir(follow_symlinks=False):
+            _open_up(Path(entry.path))

@@ -1,0 +1,96 @@
+"""The lines of a worker: those of its containers, each resumed where its stored part ends, none twice and none left out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import count, islice
+
+from jobs.cluster.fields import number, part, parts, text
+from jobs.cluster.kubernetes.mirror import ClusterMirror
+from jobs.cluster.kubernetes.tails import Position, Tail, Tails
+from jobs.cluster.manifests import AGENT, MAIN, SETUP
+from jobs.cluster.port import LogPositions, Manifest, ObjectRef, RawLine
+
+FOLLOWED = (SETUP, MAIN, AGENT)  # in the order in which they begin
+
+
+@dataclass(slots=True)
+class _Given:
+    """What was given out and waits for the word that it is stored."""
+
+    after: int = 0
+    counts: list[tuple[Tail, int]] = field(default_factory=list)
+
+    @property
+    def total(self) -> int:
+        return sum(lines for _tail, lines in self.counts)
+
+
+class ContainerLogs:
+    """Asked again and again by the one process that watches; what was stored is told by the number of its last line."""
+
+    def __init__(self, tails: Tails, mirror: ClusterMirror) -> None:
+        self._tails, self._mirror = tails, mirror
+        self._given: dict[str, _Given] = {}  # by pod UID
+
+    def read(
+        self, ref: ObjectRef, worker: str, *, after: int, limit: int, positions: LogPositions
+    ) -> Iterator[RawLine]:
+        role, _dash, index = worker.rpartition("-")
+        pod = self._mirror.pod_of(ref.uid, role=role, index=int(index))
+        if pod is None:
+            return
+        uid = pod["metadata"]["uid"]
+        self._settle(uid, after)
+        given = self._given[uid] = _Given(after)
+        numbers = count(after + 1)
+        for container in FOLLOWED:
+            tail = self._tail(pod, container, positions)
+            if tail is None:
+                continue
+            some = list(islice(tail.waiting, limit - given.total))
+            given.counts.append((tail, len(some)))
+            for (at, said, overwritten), position in some:
+                yield RawLine(next(numbers), at, said, overwritten, container, position)
+
+    def _settle(self, uid: str, after: int) -> None:
+        """Let go of what is stored since; where the numbers do not fit, another process stores too: begin again from its word."""
+        given = self._given.pop(uid, None)
+        if given is None or after == given.after:
+            return
+        if not given.after < after <= given.after + given.total:
+            self._tails.drop(uid)
+            return
+        stored = after - given.after  # fewer than were given, where a block was full
+        for tail, given_out in given.counts:
+            gone = min(given_out, stored)
+            for _ in range(gone):
+                tail.waiting.popleft()
+            stored -= gone
+
+    def _tail(self, pod: Manifest, container: str, positions: LogPositions) -> Tail | None:
+        """None while the container has not begun: asking for its log would be an error each time."""
+        uid = pod["metadata"]["uid"]
+        status = _status(pod, container)
+        has_ended = bool(part(status, "state", "terminated")) or text(pod, "status", "phase") in ("Succeeded", "Failed")
+        if not part(status, "state", "running") and not part(status, "state", "terminated"):
+            return self._tails.get(uid, container)
+        restarts = number(status, "restartCount") or 0
+        tail = self._tails.get(uid, container)
+        if tail is None or (tail.restarts < restarts and not tail.waiting):
+            time, same = positions.get(container) or (0.0, 0)
+            metadata = pod["metadata"]
+            tail = Tail(metadata["namespace"], metadata["name"], container, Position(time, int(same)), restarts)
+            self._tails.begin(uid, tail)
+        if has_ended and not tail.ended:
+            self._tails.finish(tail)
+        return tail
+
+
+def _status(pod: Manifest, container: str) -> Manifest:
+    for kind in ("initContainerStatuses", "containerStatuses"):
+        for status in parts(pod, "status", kind):
+            if text(status, "name") == container:
+                return status
+    return {}

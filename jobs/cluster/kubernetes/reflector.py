@@ -1,0 +1,157 @@
+"""One kind of object of a cluster, kept in memory as the server has it: list, watch, and list again, for ever (DESIGN 11.10).
+
+Nothing is deserialised into models: one object that breaks a schema must not blind the portal.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import orjson
+
+from jobs.cluster.kubernetes.client import Api, TooOld
+from jobs.cluster.port import Manifest
+from jobs.exceptions import ClusterError, ClusterUnavailable
+
+WATCH = 30  # seconds after which the server ends a watch
+READ = 40.0  # seconds of silence after which the connection is taken for dead: `timeoutSeconds` never notices that
+RELIST = 60.0  # seconds between two lists: they repair whatever a watch missed
+FIRST_PAUSE, LONGEST_PAUSE = 0.5, 30.0  # after an error; doubled each time
+logger = logging.getLogger(__name__)
+
+
+class Gate:
+    """Shared by all reflectors of a process: retries leave one after the other, so an outage is no flood when it ends."""
+
+    def __init__(self, spacing: float = 2.0) -> None:
+        self._spacing = spacing
+        self._next = 0.0
+        self._lock = threading.Lock()
+
+    def wait(self, stop: threading.Event) -> None:
+        with self._lock:
+            self._next = max(time.monotonic(), self._next + self._spacing)
+            at = self._next
+        stop.wait(at - time.monotonic())
+
+
+class Reflector(threading.Thread):
+    """`objects` by UID. `changed` is called after every change with the old and the new form, from this thread."""
+
+    def __init__(
+        self,
+        api: Api,
+        path: str,
+        *,
+        gate: Gate,
+        changed: Callable[[Manifest | None, Manifest | None], None],
+        query: dict[str, str] | None = None,
+    ) -> None:
+        super().__init__(name=path, daemon=True)
+        self.api, self.path, self.query = api, path, query or {}
+        self.objects: dict[str, Manifest] = {}
+        self.error = ""
+        self.seen_at = 0.0  # monotonic: when the server last said anything; 0 before the first list
+        self.listed_at = 0.0
+        self.lists = 0
+        self._gate, self._changed = gate, changed
+        self._version = ""
+        self._stop_event = threading.Event()
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether everything was listed at least once."""
+        return self.listed_at > 0
+
+    def stop(self) -> None:
+        self._stop_event.set()
+
+    def run(self) -> None:
+        pause = FIRST_PAUSE
+        while not self._stop_event.is_set():
+            try:
+                self._step()
+                self.error, pause = "", FIRST_PAUSE
+            except TooOld:
+                self._version = ""
+            except ClusterError as error:
+                logger.warning("%s: %s", self.path, error)
+                self.error = str(error)
+                self._version = ""
+                wait = error.retry_after if isinstance(error, ClusterUnavailable) and error.retry_after else 0
+                # spread, so that many do not come back at the same moment
+                self._stop_event.wait(max(wait, pause * random.uniform(1, 2)))  # noqa: S311
+                self._gate.wait(self._stop_event)
+                pause = min(pause * 2, LONGEST_PAUSE)
+
+    def _step(self) -> None:
+        left = RELIST - (time.monotonic() - self.listed_at)
+        if not self._version or left < 1:
+            self._list()
+        else:
+            self._watch(min(WATCH, int(left)))
+
+    def _list(self) -> None:
+        items, version = self.api.list(self.path, self.query)
+        found = {item["metadata"]["uid"]: _lean(item) for item in items}
+        for uid in self.objects.keys() - found.keys():
+            self._put(uid, None)
+        for uid, item in found.items():
+            self._put(uid, item)
+        self._version = version
+        self.seen_at = self.listed_at = time.monotonic()
+        self.lists += 1
+
+    def _watch(self, seconds: int) -> None:
+        query: dict[str, str | int] = {
+            **self.query,
+            "watch": 1,
+            "allowWatchBookmarks": "true",
+            "resourceVersion": self._version,
+            "timeoutSeconds": seconds,
+        }
+        for line in self.api.lines(self.path, query, read=READ):
+            if not line.strip():
+                continue
+            try:
+                event = orjson.loads(line)
+                kind, item = event["type"], event["object"]
+            except (ValueError, KeyError, TypeError) as error:
+                raise ClusterUnavailable(f"a watch said what cannot be read: {line[:100]!r}") from error
+            if kind == "ERROR":
+                raise TooOld(item.get("message", "")) if item.get("code") == 410 else _refusal(item)
+            if kind == "DELETED":
+                self._put(item["metadata"]["uid"], None, last=_lean(item))
+            elif kind != "BOOKMARK":
+                self._put(item["metadata"]["uid"], _lean(item))
+            # only now: what is raised above is asked for again
+            self._version = item["metadata"]["resourceVersion"]
+            self.seen_at = time.monotonic()
+            if self._stop_event.is_set():
+                return
+        self.seen_at = time.monotonic()
+
+    def _put(self, uid: str, new: Manifest | None, *, last: Manifest | None = None) -> None:
+        """`last` is the form in which it was deleted: it may be the only one that tells how it ended."""
+        old = self.objects.get(uid)
+        if new is None:
+            self.objects.pop(uid, None)
+            self._changed(last or old, None)
+        elif old is None or old["metadata"]["resourceVersion"] != new["metadata"]["resourceVersion"]:
+            self.objects[uid] = new
+            self._changed(old, new)
+
+
+def _refusal(status: dict[str, Any]) -> ClusterUnavailable:
+    return ClusterUnavailable(f"the watch ended: {status.get('message') or status.get('code')}")
+
+
+def _lean(item: Manifest) -> Manifest:
+    """Who wrote which field is half of an object's size and nothing to us."""
+    item["metadata"].pop("managedFields", None)
+    return item

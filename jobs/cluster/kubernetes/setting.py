@@ -1,0 +1,50 @@
+"""What an admin says of a cluster in TRAINHALL_CLUSTERS. Light: every start reads it, also where no cluster is Kubernetes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from jobs.cluster.port import Person
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """Where the portal finds who it is; without a kubeconfig it is the account of its own pod."""
+
+    kubeconfig: str = ""
+    context: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Users:
+    """How RBAC calls people: prefixes of the cluster's authenticator, so that kubectl and the portal mean the same subject."""
+
+    user_prefix: str = "ldap:"
+    group_prefix: str = "ldap:"
+
+    def name(self, person: Person) -> str:
+        # someone whom the directory does not know must not be taken for the one it may know by that name tomorrow
+        prefix = self.user_prefix if person.source == "ldap" else f"trainhall:{person.source}:"
+        return f"{prefix}{person.username}"
+
+    def groups(self, person: Person) -> list[str]:
+        return [f"{self.group_prefix}{group}" for group in person.groups]
+
+
+@dataclass(frozen=True, slots=True)
+class KubernetesSetting:
+    """One cluster."""
+
+    name: str
+    portal: Account = field(default_factory=Account)
+    watcher: Account = field(default_factory=Account)
+    sync: Account = field(default_factory=Account)
+    users: Users = field(default_factory=Users)
+    runs: Path | None = (
+        None  # where the portal sees the volumes `runs` of all namespaces, as `<namespace>/`; None: nowhere
+    )
+    runs_class: str = ""  # StorageClass of the claim `runs` that each namespace gets; "": an admin makes the claims
+    internal_url: str = ""  # of the portal, as pods of this cluster reach it; "": TRAINHALL_INTERNAL_URL
+    storage: tuple[str, ...] = ()  # CIDRs of NFS and S3 servers, which pods may reach
+    namespaces: tuple[str, ...] = ()  # slugs of those whose jobs go here unless they say otherwise
