@@ -181,6 +181,12 @@ class Members(APIView):
         return Response(_one_member(row), status=status.HTTP_201_CREATED)
 
 
+class MembersRead(Members):
+    """Where no operator is."""
+
+    http_method_names = ("get", "head", "options")
+
+
 class OneMember(APIView):
     @extend_schema(request=MemberChangeSerializer, responses={200: MemberSerializer, **REFUSALS})
     def patch(self, request: Request, name: str, username: str) -> Response:

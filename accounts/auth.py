@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Literal
@@ -32,7 +33,7 @@ SUBMIT_ROUTES = ("/api/v1/jobs/", "/api/v1/uploads/", "/api/v1/drafts/", "/api/v
 IN_A_NAMESPACE = ("/api/v1/jobs/", "/api/v1/uploads/", "/api/v1/forecast/", "/api/v1/namespaces/")
 READ_BY_ALL = ("/api/v1/runtimes/", "/api/v1/clusters/", "/api/v1/tokens/current/", "/api/v1/schema/", "/api/v1/docs/")
 OPERATOR_ROUTES = ("/api/v1/group-mappings/", "/api/v1/sync/")
-OPERATOR_WRITES = ("/api/v1/runtimes/",)
+OPERATOR_WRITES = re.compile(r"/api/v1/(runtimes|namespaces/[^/]+/members)/")
 LAST_USED_EVERY = timedelta(minutes=1)
 
 
@@ -172,7 +173,7 @@ class ScopePermission(BasePermission):
 
 def is_for_operators(method: str, path: str) -> bool:
     """What shapes the site for everybody. A token lies in files and pods of its person, so no token reaches it."""
-    return path.startswith(OPERATOR_ROUTES) or (method not in SAFE_METHODS and path.startswith(OPERATOR_WRITES))
+    return path.startswith(OPERATOR_ROUTES) or (method not in SAFE_METHODS and bool(OPERATOR_WRITES.match(path)))
 
 
 def scope_for(method: str, path: str) -> str:

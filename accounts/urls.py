@@ -32,13 +32,17 @@ api_urls = [
     path("tokens/<str:key>/", api.OneToken.as_view(), name="token"),
     path("namespaces/", api.Namespaces.as_view(), name="namespaces"),
     path("namespaces/<str:name>/", api.OneNamespace.as_view(), name="namespace"),
-    path("namespaces/<str:name>/members/", api.Members.as_view(), name="members"),
-    path("namespaces/<str:name>/members/<str:username>/", api.OneMember.as_view(), name="member"),
     path("namespaces/<str:name>/quota/", api.Quota.as_view(), name="quota"),
     path("audit/", api.Audit.as_view(), name="audit"),
 ]
 operator_api_urls = [
+    path("namespaces/<str:name>/members/", api.Members.as_view(), name="members"),
+    path("namespaces/<str:name>/members/<str:username>/", api.OneMember.as_view(), name="member"),
     path("group-mappings/", admin_api.GroupMappings.as_view(), name="group_mappings"),
     path("group-mappings/<int:mapping_id>/", admin_api.OneGroupMapping.as_view(), name="group_mapping"),
     path("sync/", admin_api.Sync.as_view(), name="sync"),
+]
+# what is read at an address where operators write, for where they are not
+reader_api_urls = [
+    path("namespaces/<str:name>/members/", api.MembersRead.as_view(), name="members"),
 ]

@@ -79,11 +79,11 @@ api_urls = [
     path("uploads/", catalogue.UploadsView.as_view(), name="uploads"),
     path("clusters/", catalogue.ClustersView.as_view(), name="clusters"),
 ]
-# one and the same address, where operators are and where not
 operator_api_urls = [
     path("runtimes/", runtimes.RuntimesView.as_view(), name="runtimes"),
     path("runtimes/<str:slug>/", runtimes.RuntimeView.as_view(), name="runtime"),
 ]
+# what is read at an address where operators write, for where they are not
 reader_api_urls = [
     path("runtimes/", runtimes.RuntimesReadView.as_view(), name="runtimes"),
     path("runtimes/<str:slug>/", runtimes.RuntimeReadView.as_view(), name="runtime"),

@@ -28,6 +28,7 @@ def contents(*, schema_of: str, with_operators: bool) -> Routes:
         accounts_api += accounts_urls.operator_api_urls
         jobs_api += jobs_urls.operator_api_urls
     else:
+        accounts_api += accounts_urls.reader_api_urls
         jobs_api += jobs_urls.reader_api_urls
     return [
         path("", home.home, name="home"),

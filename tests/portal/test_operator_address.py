@@ -20,17 +20,17 @@ from tests.portal.running import Portal, Visitor, free_port, until
 
 pytestmark = pytest.mark.chaos
 BOB = "2"  # the demo people are made in the order of their names, and no story here needs him
-REAL = {"name": "vision", "mapping_id": "1", "user_id": BOB, "slug": "shell"}
+REAL = {"name": "vision", "mapping_id": "1", "user_id": BOB, "slug": "shell", "username": "bob"}
 OPERATORS = sorted(
     (
         (route, method)
         for route, methods in (*ROUTES.items(), ("/metrics", {"GET": ADMIN}))
         for method, rule in methods.items()
-        if rule is ADMIN
+        if rule.who == ADMIN.who
     ),
     key=lambda one: (one[1] == "DELETE", one),  # what is asked for is removed last
 )
-READ_BY_ALL = {route for route, _method in OPERATORS if any(rule is not ADMIN for rule in ROUTES[route].values())}
+READ_BY_ALL = {route for route, _method in OPERATORS if any(rule.who != ADMIN.who for rule in ROUTES[route].values())}
 READ_BY_ALL -= {"/metrics"}
 
 
