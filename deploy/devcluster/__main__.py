@@ -1,0 +1,103 @@
+"""A real one-machine Kubernetes for developers and tests: `python -m deploy.devcluster up`, `down`, `build` or `status`."""
+
+from __future__ import annotations
+
+import argparse
+import fcntl
+import shutil
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from deploy.devcluster import certificates, control, fakes, network, node, programs, remains, servers
+from deploy.devcluster.api import Api, is_ready
+from deploy.devcluster.settings import CannotStart, Settings, read
+
+
+def up(settings: Settings) -> None:
+    """Start what does not run, so that a second `up` mends what died, and wait until all of it is ready."""
+    if settings.nodes:
+        node.check(settings)
+    programs.build(settings, programs.needed(settings))
+    for name in ("logs", "servers", "node"):
+        (settings.folder / name).mkdir(parents=True, exist_ok=True)
+    with _alone(settings):
+        certificates.issue(settings)
+        api = Api(settings)
+        control.up(settings, api)
+        if settings.nodes:
+            node.up(settings, api)
+        else:
+            _end_node(settings)
+        fakes.up(settings, api)
+
+
+def down(settings: Settings) -> None:
+    """Stop what `up` started and remove what it made; only the cache stays."""
+    if not settings.folder.exists():
+        return
+    with _alone(settings):
+        servers.stop(settings, "kwok")
+        _end_node(settings)
+        control.down(settings)
+    shutil.rmtree(settings.folder)
+
+
+def status(settings: Settings) -> int:
+    """One line per server and node; the exit status says whether the API server answers."""
+    for path in sorted((settings.folder / "servers").glob("*.json")):
+        process = servers.running(settings, path.stem)
+        print(f"{path.stem:12} {f'runs, process {process.pid}' if process else 'is dead'}")
+    if not (settings.folder / "pki" / "done").exists() or not Api(settings).ready():
+        print("There is no cluster; `make cluster-up` starts one.")
+        return 1
+    found = Api(settings).send("GET", "/api/v1/nodes")["items"]
+    print(f"{sum(map(is_ready, found))} of {len(found)} nodes ready")
+    return 0
+
+
+def _end_node(settings: Settings) -> None:
+    if not (settings.folder / "node" / "before.json").exists():
+        return
+    for name in ("kubelet", "containerd"):
+        servers.stop(settings, name)
+    remains.clear(settings)
+    network.down(settings)
+
+
+@contextmanager
+def _alone(settings: Settings) -> Iterator[None]:
+    """Two of these at once would start each server twice."""
+    with (settings.folder / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m deploy.devcluster", description=__doc__)
+    parser.add_argument("verb", choices=["up", "down", "build", "status"])
+    verb = parser.parse_args().verb
+    try:
+        settings = read()
+        if verb == "status":
+            return status(settings)
+        if verb == "build":
+            programs.build(settings, programs.PROGRAMS)
+        elif verb == "down":
+            down(settings)
+        else:
+            began = time.monotonic()
+            up(settings)
+            print(
+                f"Ready after {time.monotonic() - began:.0f} s. Use it with:\n  export KUBECONFIG={settings.kubeconfig}"
+            )
+            print(f"  {programs.find(settings, 'kubectl')} get nodes")
+    except CannotStart as reason:
+        print(reason, file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
