@@ -5,19 +5,20 @@ from __future__ import annotations
 import logging
 import time
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import asdict
 from threading import Event
 from typing import Any
 
 from django.db import OperationalError, connection
+from django.db.models import QuerySet
 from django.utils import timezone
 
 from jobs import dispatch, failures, faults, lifecycle, live
 from jobs.cluster.observed import Observed, WorkerState, free_capacity, observe_attempt
 from jobs.cluster.port import Cluster as Port
 from jobs.cluster.port import Manifest, Observation
-from jobs.exceptions import ClusterUnavailable
+from jobs.exceptions import ClusterUnavailable, ObjectDiffers
 from jobs.logs.lines import LogFollower, Sink
 from jobs.models import Attempt, Cluster, Job, Worker
 from jobs.states import JobStatus, Reason
@@ -37,7 +38,7 @@ class Mirror:
         self.port = port
         self.follower = LogFollower(port, sink)
         self.seen_at = 0.0
-        self.live: list[tuple[Attempt, list[Worker]]] = []  # whose lines are followed between two looks
+        self.live: dict[str, tuple[Attempt, list[Worker]]] = {}  # by UID: whose lines are followed between two looks
         self.nodes: list[dict[str, Any]] = []
 
     def run(self, stop: Event) -> None:
@@ -45,11 +46,13 @@ class Mirror:
         while not stop.is_set():
             try:
                 changed = self.port.changes(LINES_EVERY)
-                if changed or time.monotonic() - self.seen_at >= RELIST_EVERY:
+                if changed is None or time.monotonic() - self.seen_at >= RELIST_EVERY:
                     self.look()
-                else:
-                    for attempt, workers in self.live:
-                        self.follower.follow(attempt, workers)
+                    continue
+                if changed:
+                    self.look_at(changed)
+                for attempt, workers in list(self.live.values()):
+                    self.follower.follow(attempt, workers)
             except ClusterUnavailable as error:
                 logger.warning("%s cannot be seen: %s", self.name, error)
                 Cluster.objects.filter(name=self.name).update(error=str(error))
@@ -58,29 +61,52 @@ class Mirror:
                 logger.warning("The database does not answer: %s", error)
                 connection.close()
                 stop.wait(RETRY_AFTER)
-        self.look()
+        try:
+            self.look()
+        except ClusterUnavailable as error:
+            logger.warning("%s was not looked at a last time: %s", self.name, error)
 
     def look(self) -> None:
         """One full look: list, then bring every attempt that is not yet cleaned away in line."""
         # the rows first: an attempt created after this list is not taken for one that vanished
-        attempts = list(
+        attempts = list(self._attempts().exclude(uid=""))
+        seen = self.port.observe()
+        self.store_nodes(seen)
+        self.live = {}
+        self._bring_in_line(attempts, seen)
+
+    def look_at(self, uids: Collection[str]) -> None:
+        """Only the attempts whose objects changed: with thousands on a cluster a full look for each change would be too slow."""
+        attempts = list(self._attempts().filter(uid__in=uids))
+        self._bring_in_line(attempts, self.port.observe(uids))
+
+    def _attempts(self) -> QuerySet[Attempt]:
+        return (
             Attempt.objects.filter(cluster=self.name, deleted_at=None)
-            .exclude(uid="")
             .select_related("job__namespace", "job__cancel_requested_by", "job__owner")
             .prefetch_related("workers")
         )
-        seen = self.port.observe()
-        self.store_nodes(seen)
+
+    def _bring_in_line(self, attempts: Sequence[Attempt], seen: Observation) -> None:
         jobs = {job["metadata"]["uid"]: job for job in seen.jobs}
         pods: dict[str, list[Manifest]] = defaultdict(list)
         for pod in seen.pods:
             for owner in pod["metadata"].get("ownerReferences") or ():
                 pods[owner["uid"]].append(pod)
-        self.live = []
         for attempt in attempts:
+            if attempt.uid not in jobs and attempt.ended_at is None and self._is_there(attempt):
+                continue  # what we have is a little old; the next look will have it
             workers = bring_in_line(attempt, jobs.get(attempt.uid), pods[attempt.uid], self.follower)
+            self.live.pop(attempt.uid, None)
             if attempt.ended_at is None and attempt.uid in jobs:
-                self.live.append((attempt, workers))
+                self.live[attempt.uid] = (attempt, workers)
+
+    def _is_there(self, attempt: Attempt) -> bool:
+        """Asked anew: that something is missing in a list may be said of a list that was made before it was created."""
+        try:
+            return self.port.find(dispatch.reference(attempt)) is not None
+        except ObjectDiffers:
+            return False
 
     def store_nodes(self, seen: Observation) -> None:
         nodes = [asdict(node) for node in free_capacity(seen.nodes, seen.pods)]

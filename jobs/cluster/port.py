@@ -7,7 +7,7 @@ ClusterUnavailable (look again), ClusterForbids (403), ClusterRefuses (400, 422)
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO, Protocol, TypeAlias
 
@@ -137,13 +137,13 @@ class Cluster(Protocol):
     def find(self, ref: ObjectRef) -> Manifest | None:
         """The Job of that name as it is now, whoever made it; None where there is none."""
 
-    def observe(self) -> Observation:
-        """List everything, in one consistent look."""
+    def observe(self, jobs: Collection[str] | None = None) -> Observation:
+        """Everything, in one consistent look; or, of clusters that can tell them apart, at least the Jobs of these UIDs."""
 
-    def changes(self, timeout: float) -> bool:
-        """Wait until something may have changed since `observe`, at most `timeout` seconds; True if so: then observe.
+    def changes(self, timeout: float) -> Collection[str] | None:
+        """Wait until something may have changed since this was asked last, at most `timeout` seconds: the UIDs of its Jobs.
 
-        New log lines are not announced; who follows a log asks for it.
+        None: anything may have, so observe everything. New log lines are not announced; who follows a log asks for it.
         """
 
     def logs(

@@ -256,13 +256,13 @@ class TestLooking:
 
     def test_changes_are_announced_once(self, yard: Yard) -> None:
         yard.cluster.observe()
-        assert not yard.cluster.changes(0.05)
+        assert yard.cluster.changes(0.05) == ()
 
         yard.another().create(render(rendering()), person=None)
 
-        assert yard.cluster.changes(5)
+        assert yard.cluster.changes(5) is None
         yard.cluster.observe()
-        assert not yard.cluster.changes(0.05)
+        assert yard.cluster.changes(0.05) == ()
 
     def test_the_node_shows_what_it_has_and_what_is_free(self, tmp_path: Path) -> None:
         yard = Yard(tmp_path, gpus=8)
@@ -300,11 +300,11 @@ class TestLostRunners:
         ref = yard.start(SLEEP)
         yard.wait_for_line(ref, "ready")
         yard.cluster.observe()
-        assert not yard.cluster.changes(0.05)
+        assert yard.cluster.changes(0.05) == ()
 
         os.kill(yard.runner_of(ref), signal.SIGKILL)
 
-        assert yard.cluster.changes(10)
+        assert yard.cluster.changes(10) is None
 
     def test_the_siblings_of_a_killed_runner_end(self, yard: Yard) -> None:
         ref = yard.start(SLEEP, workers=2)

@@ -6,7 +6,7 @@ namespaces.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import BinaryIO
@@ -77,15 +77,15 @@ class KubernetesCluster:
 
     # Looking
 
-    def observe(self) -> Observation:
+    def observe(self, jobs: Collection[str] | None = None) -> Observation:
         if self._mirror is not None:
-            return self._mirror.observation()
-        jobs, _version = self._watcher.list("/apis/batch/v1/jobs")
+            return self._mirror.observation(jobs)
+        listed, _version = self._watcher.list("/apis/batch/v1/jobs")
         pods, _version = self._watcher.list("/api/v1/pods")
         nodes, _version = self._watcher.list("/api/v1/nodes")
-        return Observation(jobs=jobs, pods=pods, nodes=nodes)
+        return Observation(jobs=listed, pods=pods, nodes=nodes)
 
-    def changes(self, timeout: float) -> bool:
+    def changes(self, timeout: float) -> Collection[str] | None:
         if self._mirror is None:
             self._mirror = ClusterMirror(self._watcher)
         return self._mirror.wait(timeout)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import threading
 import time
 from collections import OrderedDict
+from collections.abc import Collection, Iterable
 
-from jobs.cluster.fields import part, parts, text
+from jobs.cluster.fields import text
 from jobs.cluster.kubernetes.client import Api
 from jobs.cluster.kubernetes.reflector import Gate, Reflector
 from jobs.cluster.pods import GONE, place_of
@@ -27,16 +28,15 @@ class ClusterMirror:
     def __init__(self, api: Api) -> None:
         gate = Gate()
         self._news = threading.Condition()
-        self._changes = 0
-        self._heard = 0
+        self._changed: set[str] = set()
         self._gone: OrderedDict[str, tuple[float, Manifest]] = OrderedDict()
         self._by_owner: dict[str, dict[str, Manifest]] = {}  # pods by the UID of their Job, then by their own
         self._followers: dict[str, set[str]] = {}  # Jobs of other roles by the UID of the leader that owns them
         self.jobs = Reflector(api, "/apis/batch/v1/jobs", gate=gate, changed=self._note_job)
         self.pods = Reflector(api, "/api/v1/pods", gate=gate, changed=self._note_pod)
-        self.nodes = Reflector(api, "/api/v1/nodes", gate=gate, changed=self._note_node)
+        self.nodes = Reflector(api, "/api/v1/nodes", gate=gate, changed=_unnoticed)
         self.events = Reflector(
-            api, "/api/v1/events", gate=gate, changed=self._note, query={"fieldSelector": "type=Warning"}
+            api, "/api/v1/events", gate=gate, changed=self._note_event, query={"fieldSelector": "type=Warning"}
         )
         for reflector in self._all:
             reflector.start()
@@ -49,24 +49,33 @@ class ClusterMirror:
         for reflector in self._all:
             reflector.stop()
 
-    def wait(self, timeout: float) -> bool:
-        """Until something changed since `observation`, at most so long."""
+    def wait(self, timeout: float) -> set[str]:
+        """The leaders of the Jobs that changed since this was asked last; waits at most so long for the first."""
         with self._news:
-            return self._news.wait_for(lambda: self._changes != self._heard, timeout)
+            self._news.wait_for(lambda: bool(self._changed), timeout)
+            changed, self._changed = self._changed, set()
+        return changed
 
-    def observation(self) -> Observation:
-        """Raise ClusterUnavailable while it is not known how the cluster is now."""
+    def observation(self, jobs: Collection[str] | None = None) -> Observation:
+        """Everything, or what belongs to these leaders. Raise ClusterUnavailable while it is not known how the cluster is now."""
         for reflector in self._all:
             age = time.monotonic() - reflector.seen_at
             if not reflector.is_complete or age > OLDEST:
                 raise ClusterUnavailable(reflector.error or f"No answer to {reflector.path} yet.")
+        if jobs is not None:
+            return self._some(jobs)
         with self._news:
-            self._heard = self._changes
             self._forget()
             gone = [pod for _at, pod in self._gone.values()]
         return Observation(
             jobs=_copy(self.jobs), pods=[*_copy(self.pods), *gone], nodes=_copy(self.nodes), events=_copy(self.events)
         )
+
+    def _some(self, leaders: Collection[str]) -> Observation:
+        uids = {uid for leader in leaders for uid in (leader, *self._followers.get(leader, ()))}
+        found = [job for uid in uids if (job := self.jobs.objects.get(uid)) is not None]
+        pods = [pod for uid in uids for pod in list(self._by_owner.get(uid, {}).values())]
+        return Observation(jobs=found, pods=pods, nodes=())
 
     def pod_of(self, leader_uid: str, *, role: str, index: int) -> Manifest | None:
         """The newest pod of that place, also one that is gone since a moment."""
@@ -75,39 +84,45 @@ class ClusterMirror:
         here = [pod for pod in found if place_of(pod) == (role, index)]
         return max(here, key=lambda pod: text(pod, "metadata", "creationTimestamp"), default=None)
 
-    def _note(self, _old: Manifest | None, _new: Manifest | None) -> None:
+    def _tell(self, uids: Iterable[str]) -> None:
         with self._news:
-            self._changes += 1
+            self._changed.update(uids)
             self._news.notify_all()
 
     def _note_job(self, old: Manifest | None, new: Manifest | None) -> None:
-        for job in (old, new):
-            if job is not None:
-                for leader in _owners(job):
-                    uids = self._followers.setdefault(leader, set())
-                    (uids.discard if new is None else uids.add)(job["metadata"]["uid"])
-                    if not uids:
-                        del self._followers[leader]
-        self._note(old, new)
+        job = new or old
+        if job is None:
+            return
+        uid = job["metadata"]["uid"]
+        leaders = _owners(job) or [uid]
+        for leader in _owners(job):
+            followers = self._followers.setdefault(leader, set())
+            (followers.discard if new is None else followers.add)(uid)
+            if not followers:
+                del self._followers[leader]
+        self._tell(leaders)
 
     def _note_pod(self, old: Manifest | None, new: Manifest | None) -> None:
         pod = new or old
-        if pod is None or not _owners(pod):
-            self._note(old, new)
+        if pod is None or not (owners := _owners(pod)):
             return
         uid = pod["metadata"]["uid"]
         if new is None:
             pod = pod | {"metadata": pod["metadata"] | {"annotations": {**_annotations(pod), GONE: "true"}}}
             with self._news:
                 self._gone[uid] = (time.monotonic(), pod)
-        for owner in _owners(pod):
+        for owner in owners:
             self._by_owner.setdefault(owner, {})[uid] = pod
-        self._note(old, new)
+        self._tell(leader for owner in owners for leader in self._leaders_of(owner))
 
-    def _note_node(self, old: Manifest | None, new: Manifest | None) -> None:
-        """A node says that it lives every few seconds; only what the planner reads is news."""
-        if old is None or new is None or _matters(old) != _matters(new):
-            self._note(old, new)
+    def _leaders_of(self, job_uid: str) -> list[str]:
+        job = self.jobs.objects.get(job_uid)
+        return (_owners(job) if job else []) or [job_uid]
+
+    def _note_event(self, _old: Manifest | None, new: Manifest | None) -> None:
+        """That pods of a Job could not be made is said of the Job, and of nothing else."""
+        if new is not None and text(new, "involvedObject", "kind") == "Job":
+            self._tell(self._leaders_of(text(new, "involvedObject", "uid")))
 
     def _forget(self) -> None:
         oldest = time.monotonic() - KEPT_FOR
@@ -135,11 +150,5 @@ def _owners(item: Manifest) -> list[str]:
     return [owner["uid"] for owner in item["metadata"].get("ownerReferences") or ()]
 
 
-def _matters(node: Manifest) -> tuple[object, ...]:
-    ready = next((one for one in parts(node, "status", "conditions") if one.get("type") == "Ready"), {})
-    return (
-        part(node, "metadata", "labels"),
-        part(node, "status", "allocatable"),
-        part(node, "spec"),
-        ready.get("status"),
-    )
+def _unnoticed(_old: Manifest | None, _new: Manifest | None) -> None:
+    """What room the nodes have is looked at every few seconds anyway."""

@@ -10,7 +10,7 @@ import shutil
 import socket
 import time
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -297,7 +297,7 @@ class LocalCluster:
         _folder, facts = self._find(ref)
         return None if facts is None else state.job_of(facts)
 
-    def observe(self) -> Observation:
+    def observe(self, jobs: Collection[str] | None = None) -> Observation:
         self._heard = bell(self.root)
         seen = [facts for facts in self._objects() if not self._keep_house(facts)]
         # The second look sees what the house-keeping changed, in one piece per attempt.
@@ -315,8 +315,11 @@ class LocalCluster:
             nodes=[self._node],
         )
 
-    def changes(self, timeout: float) -> bool:
-        """Log lines are not announced: who follows them asks for them."""
+    def changes(self, timeout: float) -> Collection[str] | None:
+        """A full look costs little here, so what changed is not told apart."""
+        return None if self._has_news(timeout) else ()
+
+    def _has_news(self, timeout: float) -> bool:
         end = time.monotonic() + timeout
         next_check = time.monotonic() + LIVENESS
         while bell(self.root) == self._heard:
