@@ -18,7 +18,7 @@ from django.core.files.storage import FileSystemStorage, default_storage
 
 from accounts.models import User
 from jobs.exceptions import UploadError
-from jobs.models import CodeArchive
+from jobs.models import BoundUpload, CodeArchive, Job
 
 MAX_FILES = 5000
 MAX_BYTES = 256 * 2**20  # unpacked
@@ -116,7 +116,24 @@ def from_uploads(uploads: Iterable[tuple[str, IO[bytes]]], *, user: User) -> Cod
         raise UploadError(f"{entries[0][0]!a} has no file in it.")
     archive = _store(builder)
     archive.uploaders.add(user)
+    if user.bound_to is not None:
+        BoundUpload.objects.get_or_create(archive=archive, user=user, namespace_id=user.bound_to)
     return archive
+
+
+def known_to(user: User, digest: str) -> CodeArchive | None:
+    """An archive is found by its digest only by who sent it, or who sees a job that runs it.
+
+    With a token of one namespace, sent means: with a token of that namespace. What its person sent otherwise is none of its
+    business, as a digest is no secret.
+    """
+    sent = CodeArchive.objects.filter(pk=digest, uploaders=user)
+    if user.bound_to is not None:
+        sent = sent.filter(bound_uploads__user=user, bound_uploads__namespace=user.bound_to)
+    if archive := sent.first():
+        return archive
+    seen = Job.objects.visible_to(user).filter(code_id=digest).select_related("code").first()
+    return seen.code if seen else None
 
 
 def from_tar(stream: IO[bytes], *, name: str) -> CodeArchive:

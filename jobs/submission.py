@@ -131,10 +131,7 @@ def _code_of(user: User, parsed: Parsed) -> CodeArchive | None:
     if source.kind == "files":
         return archives.from_files(source.files)
     if source.kind == "upload":
-        # an archive is found by its digest only by who sent it, or who sees a job that runs it
-        archive = CodeArchive.objects.filter(pk=source.upload, uploaders=user).first()
-        seen = Job.objects.visible_to(user).filter(code_id=source.upload).select_related("code").first()
-        archive = archive or (seen.code if seen else None)
+        archive = archives.known_to(user, source.upload)
         if archive is None:
             text = _("you have uploaded nothing with this sha256; send it to /api/v1/uploads/ first")
             raise SpecError(f"code.upload: {text}", fields={"code.upload": [text]})

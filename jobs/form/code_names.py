@@ -14,7 +14,8 @@ from django.core.files.storage import default_storage
 from django.utils.translation import gettext as _
 
 from accounts.models import User
-from jobs.models import CodeArchive, Job
+from jobs import archives
+from jobs.models import CodeArchive
 
 MAX_READ = 16 * 2**20  # bytes packed; a larger archive is not read between two key strokes
 SHOWN = 5
@@ -55,10 +56,7 @@ def names_of(user: User, data: dict[str, Any]) -> list[str] | None:
     digest = code.get("upload")
     if not isinstance(digest, str):
         return None
-    # found by its digest only by who sent it, or who sees a job that runs it
-    archive = CodeArchive.objects.filter(pk=digest, uploaders=user).first()
-    if archive is None and Job.objects.visible_to(user).filter(code_id=digest).exists():
-        archive = CodeArchive.objects.get(pk=digest)
+    archive = archives.known_to(user, digest)
     if archive is None or archive.size > MAX_READ or not default_storage.exists(archive.storage_name):
         return None
     return list(_names_in(archive.storage_name))

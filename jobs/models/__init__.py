@@ -1,7 +1,7 @@
 """The rows of a job's life. Django looks for models here, so this package alone says again what its modules have."""
 
 from jobs.models.attempt import Attempt, UsageInterval, Worker
-from jobs.models.catalogue import Cluster, ClusterNamespace, CodeArchive, PriorityClass, Runtime
+from jobs.models.catalogue import BoundUpload, Cluster, ClusterNamespace, CodeArchive, PriorityClass, Runtime
 from jobs.models.feed import JobFeed, LogBlock, LogChunk
 from jobs.models.job import ID_ALPHABET, STATUS_LABELS, Job, JobEvent, JobSecret, new_job_id
 from jobs.models.personal import Draft, JobPin, SavedView
@@ -10,6 +10,7 @@ __all__ = [
     "ID_ALPHABET",
     "STATUS_LABELS",
     "Attempt",
+    "BoundUpload",
     "Cluster",
     "ClusterNamespace",
     "CodeArchive",

@@ -111,3 +111,17 @@ class CodeArchive(models.Model):
     @property
     def storage_name(self) -> str:
         return f"code/{self.sha256[:2]}/{self.sha256}.tar.gz"
+
+
+class BoundUpload(models.Model):
+    """An archive that was sent with a token of one namespace: such a token finds no other of its person's archives."""
+
+    archive = models.ForeignKey(CodeArchive, on_delete=models.CASCADE, related_name="bound_uploads")
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
+    namespace = models.ForeignKey(Namespace, on_delete=models.CASCADE, related_name="+")
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=("archive", "user", "namespace"), name="bound_upload_once")]
+
+    def __str__(self) -> str:
+        return f"{self.archive} for {self.namespace}"

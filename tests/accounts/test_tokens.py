@@ -6,11 +6,13 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 from django.utils import timezone
 
 from accounts import tokens
 from accounts.models import ApiToken, AuditEvent, User
+from jobs import archives
 from portal.tasks import clear_expired
 
 pytestmark = pytest.mark.django_db
@@ -139,6 +141,47 @@ class TestBound:
             for text in (anywhere, anywhere, here)
         ]
         assert [answer.status_code for answer in answers] == [201, 200, 409]
+
+    def test_it_finds_only_code_that_came_with_such_a_token(
+        self, bound: Any, alice: User, vision: Any, speech: Any, numpy_runtime: Any
+    ) -> None:
+        """A digest is no secret: what alice sent from her browser, or with another token, is not there for this one."""
+        from portal import seed
+        from tests.factories import make_job
+
+        seed.ensure_priorities()
+        seed.ensure_clusters()
+
+        def client_of(namespace: str | None) -> Client:
+            _token, text = tokens.issue(alice, name="ci", scope="submit", days=1, namespace=namespace)
+            return Client(headers={"Authorization": f"Bearer {text}"})
+
+        def send(client: Client, body: bytes) -> str:
+            file = SimpleUploadedFile("train.py", body)
+            return str(client.post("/api/v1/uploads/", {"file": file}).json()["sha256"])
+
+        def submit(client: Client, digest: str, namespace: str = "vision") -> int:
+            document = {"namespace": namespace, "runtime": "numpy", "command": "true", "code": {"upload": digest}}
+            return client.post("/api/v1/jobs/", document, content_type="application/json").status_code
+
+        browser = Client()
+        browser.force_login(alice)
+        anywhere, here, again, there = (client_of(name) for name in (None, "vision", "vision", "speech"))
+        for elsewhere in (browser, anywhere, there):
+            digest = send(elsewhere, f"print({elsewhere!r})".encode())
+            assert submit(here, digest) == 422
+            assert submit(anywhere, digest) == 201
+        own = send(here, b"print('here')")
+        assert submit(here, own) == submit(again, own) == 201
+        assert submit(there, own, "speech") == 422
+        assert submit(anywhere, own) == submit(browser, own) == 201
+        # what a job of the namespace runs is there for everybody who sees that job
+        shared = archives.from_files({"shared.py": "print(1)"})
+        assert submit(here, shared.pk) == 422
+        make_job(alice, speech, code=shared)
+        assert submit(here, shared.pk) == 422
+        make_job(alice, vision, code=shared)
+        assert submit(here, shared.pk) == 201
 
     def test_what_belongs_to_no_namespace_is_out_of_its_reach(self, bound: Any, admin: User) -> None:
         reads, writes = ("tokens/", "drafts/", "audit/"), ("tokens/", "runtimes/", "sync/")
