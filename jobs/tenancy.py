@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import ipaddress
 import logging
 from collections import defaultdict
 from urllib.parse import urlsplit
@@ -46,6 +47,7 @@ def objects_of(namespace: Namespace, setting: KubernetesSetting | None) -> list[
     )
     groups = [(f"{grouped}{mapping.group}", Role(mapping.role)) for mapping in mappings]
     number = FIRST_UID + namespace.pk
+    address, port = _portal(internal_url(setting.name if setting is not None else ""))
     return tenancy.render(
         Tenancy(
             name=namespace.kubernetes_name,
@@ -61,7 +63,9 @@ def objects_of(namespace: Namespace, setting: KubernetesSetting | None) -> list[
             gpu_limit=namespace.gpu_limit,
             cpu_limit_millis=namespace.cpu_limit_millis,
             memory_limit_bytes=namespace.memory_limit_bytes,
-            portal_port=_port_of(internal_url(setting.name if setting is not None else "")),
+            portal_port=port,
+            portal_address=address,
+            runs_class=setting.runs_class if setting is not None else "",
             storage=setting.storage if setting is not None else (),
         )
     )
@@ -107,6 +111,12 @@ def _digest(objects: list[Manifest]) -> str:
     return hashlib.sha256(orjson.dumps(objects, option=orjson.OPT_SORT_KEYS)).hexdigest()
 
 
-def _port_of(address: str) -> int:
-    url = urlsplit(address)
-    return url.port or (443 if url.scheme == "https" else 80)
+def _portal(url: str) -> tuple[str, int]:
+    """The address, where it is one and not a name, and the port."""
+    parts = urlsplit(url)
+    host = parts.hostname or ""
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        host = ""
+    return host, parts.port or (443 if parts.scheme == "https" else 80)

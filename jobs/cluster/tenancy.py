@@ -37,6 +37,8 @@ class Tenancy:
     cpu_limit_millis: int | None = None
     memory_limit_bytes: int | None = None
     portal_port: int = 8000
+    portal_address: str = ""  # where pods reach the portal, if that is an address outside the cluster
+    runs_class: str = ""  # StorageClass of the claim that keeps what jobs write; "": an admin makes it
     storage: tuple[str, ...] = ()  # CIDRs of the networks where NFS and S3 are
     extra_labels: Mapping[str, str] = field(default_factory=dict)
 
@@ -50,6 +52,7 @@ def render(wanted: Tenancy) -> list[Manifest]:
         *_quotas(wanted),
         _limit_range(wanted),
         _network_policy(wanted),
+        *([_runs(wanted)] if wanted.runs_class else []),
     ]
 
 
@@ -125,10 +128,10 @@ def _binding(wanted: Tenancy, name: str, role: str, subjects: list[Manifest]) ->
 def _quotas(wanted: Tenancy) -> list[Manifest]:
     """The second wall: the planner counts first, and a gang that a quota cuts in half would wait for ever."""
     hard = {
-        "count/jobs.batch": "5000",
-        "count/services": "5000",
-        "count/configmaps": "5000",
-        "count/secrets": "5000",
+        "count/jobs.batch": "5k",
+        "count/services": "5k",
+        "count/configmaps": "5k",
+        "count/secrets": "5k",
         "services.nodeports": "0",
         "services.loadbalancers": "0",
     }
@@ -162,6 +165,15 @@ def _limit_range(wanted: Tenancy) -> Manifest:
     return _inside(wanted, "v1", "LimitRange", "trainhall", spec={"limits": [limits]})
 
 
+def _runs(wanted: Tenancy) -> Manifest:
+    spec = {
+        "accessModes": ["ReadWriteMany"],
+        "storageClassName": wanted.runs_class,
+        "resources": {"requests": {"storage": "100Gi"}},
+    }
+    return _inside(wanted, "v1", "PersistentVolumeClaim", "runs", spec=spec)
+
+
 def _network_policy(wanted: Tenancy) -> Manifest:
     """Ranks reach one another, name service, the portal, and the storage; nobody else reaches them but the portal."""
     everything_here: Manifest = {"podSelector": {}}
@@ -175,6 +187,9 @@ def _network_policy(wanted: Tenancy) -> Manifest:
         {"to": [names], "ports": [{"protocol": "UDP", "port": 53}, {"protocol": "TCP", "port": 53}]},
         {"to": [system], "ports": [{"protocol": "TCP", "port": wanted.portal_port}]},
     ]
+    if wanted.portal_address:
+        block = {"ipBlock": {"cidr": f"{wanted.portal_address}/{128 if ':' in wanted.portal_address else 32}"}}
+        egress.append({"to": [block], "ports": [{"protocol": "TCP", "port": wanted.portal_port}]})
     for network in wanted.storage:
         ports = [{"protocol": "TCP", "port": port} for port in UNUSUAL_PORTS]
         egress.append({"to": [{"ipBlock": {"cidr": network}}], "ports": ports})

@@ -40,9 +40,15 @@ OPERATOR = read_operator(public=TRAINHALL_URL)
 _public = urlsplit(OPERATOR.url if OPERATOR.is_apart else TRAINHALL_URL)  # what browsers open to come to this process
 TRAINHALL_ORIGINS = [f"{_public.scheme}://{_public.netloc}"]  # for sockets and CSRF; dev adds the loopback names
 ALLOWED_HOSTS = [_public.hostname or "localhost"]
-# pods call the portal by its internal name
-if (_internal := urlsplit(TRAINHALL_INTERNAL_URL).hostname) and _internal not in ALLOWED_HOSTS:
-    ALLOWED_HOSTS.append(_internal)
+# pods call the portal by its internal name, or by that of their cluster
+INTERNAL_HOSTS = sorted(
+    {
+        host
+        for url in (TRAINHALL_INTERNAL_URL, *(cluster.internal_url for cluster in KUBERNETES_CLUSTERS))
+        if (host := urlsplit(url).hostname)
+    }
+)
+ALLOWED_HOSTS += [host for host in INTERNAL_HOSTS if host not in ALLOWED_HOSTS]
 CSRF_TRUSTED_ORIGINS = list(TRAINHALL_ORIGINS)
 
 INSTALLED_APPS = [
@@ -186,6 +192,7 @@ REST_FRAMEWORK = {
     "PAGE_SIZE": 50,
     "UNAUTHENTICATED_USER": "django.contrib.auth.models.AnonymousUser",
 }
+TRAINHALL_STAKES = "jobs.stakes.of_people"  # what `accounts` asks before it takes a role away
 REST_KNOX = {"TOKEN_PREFIX": "th_", "TOKEN_TTL": None, "AUTH_HEADER_PREFIX": "Bearer"}
 KNOX_TOKEN_MODEL = "accounts.ApiToken"  # noqa: S105 - the name of a model
 MIGRATION_MODULES = {"knox": None}  # its own table would be empty for ever, and stop tests from flushing accounts_user

@@ -100,11 +100,11 @@ def _networks(entry: dict[str, Any], where: str) -> tuple[str, ...]:
     return tuple(networks)
 
 
-def _folder(entry: dict[str, Any], where: str) -> Path | None:
+def _folder(entry: dict[str, Any], where: str) -> str:
     text = _text(entry, "runs", where)
-    if text and not Path(text).is_absolute():
-        raise _wrong(where, f"needs an absolute path as runs, not {text!r}")
-    return Path(text) if text else None
+    if text and (not Path(text).is_absolute() or "{namespace}" not in text):
+        raise _wrong(where, f"needs an absolute path with {{namespace}} in it as runs, not {text!r}")
+    return text
 
 
 def _wrong(where: str, words: str) -> ImproperlyConfigured:

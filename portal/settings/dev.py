@@ -13,6 +13,7 @@ from portal.settings.base import *  # noqa: E402, F403 - settings modules stack
 from portal.settings.base import (  # noqa: E402
     CSRF_TRUSTED_ORIGINS,
     HAS_LOCAL_CLUSTER,
+    INTERNAL_HOSTS,
     OPERATOR,
     PORT,
     SECRET_KEY,
@@ -24,7 +25,7 @@ from portal.settings.base import (  # noqa: E402
 # a bare `manage.py check` in a checkout that was never run has no key yet
 SECRET_KEY = SECRET_KEY or "only-for-commands-before-the-first-make-run"
 HAS_LOCAL_CLUSTER = HAS_LOCAL_CLUSTER or not TRAINHALL_CLUSTERS
-ALLOWED_HOSTS = ["localhost", "127.0.0.1", "[::1]"]
+ALLOWED_HOSTS = ["localhost", "127.0.0.1", "[::1]", *INTERNAL_HOSTS]
 if OPERATOR.is_apart:
     ALLOWED_HOSTS.append(urlsplit(OPERATOR.url).hostname or "")
 _port = OPERATOR.port if OPERATOR.is_apart else PORT

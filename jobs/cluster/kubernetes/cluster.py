@@ -113,8 +113,8 @@ class KubernetesCluster:
         return runs.open_file(self._run(namespace, job_id), path)
 
     def _run(self, namespace: str, job_id: str) -> Path:
-        if self._setting.runs is None:
+        if not self._setting.runs:
             raise ClusterUnavailable(
                 f"The portal does not see the volumes of {self.name}; an admin sets `runs:` of it in TRAINHALL_CLUSTERS."
             )
-        return self._setting.runs / namespace / job_id
+        return Path(self._setting.runs.format(namespace=namespace)) / job_id

@@ -17,7 +17,9 @@ PATHS = {
     "LimitRange": "/api/v1/namespaces/{}/limitranges/",
     "RoleBinding": "/apis/rbac.authorization.k8s.io/v1/namespaces/{}/rolebindings/",
     "NetworkPolicy": "/apis/networking.k8s.io/v1/namespaces/{}/networkpolicies/",
+    "PersistentVolumeClaim": "/api/v1/namespaces/{}/persistentvolumeclaims/",
 }
+DATA = "PersistentVolumeClaim"  # made where it is missing, and never changed or removed: it holds what people computed
 LISTED = {kind: path.removesuffix("/") for kind, path in PATHS.items()}
 
 
@@ -35,7 +37,7 @@ class Namespaces:
             ours = {one["metadata"]["name"]: one for one in inside if one["kind"] == kind}
             for one in ours.values():
                 drift += self._apply(found.get(one["metadata"]["name"]), one)
-            for stale in found.keys() - ours.keys():
+            for stale in (found.keys() - ours.keys()) if kind != DATA else ():
                 if _is_ours(found[stale], wanted):
                     self.api.delete(f"{PATHS[kind].format(name)}{stale}", uid=found[stale]["metadata"]["uid"])
                     drift.append(f"{kind} {stale} was removed: nothing asks for it any more.")
@@ -56,13 +58,16 @@ class Namespaces:
 
     def _apply(self, found: Manifest | None, wanted: Manifest) -> list[str]:
         kind, name = wanted["kind"], wanted["metadata"]["name"]
-        if found is not None and _holds(found, wanted):
+        if found is not None and (kind == DATA or _holds(found, wanted)):
             return []
         path = PATHS.get(kind, "/api/v1/namespaces/").format(wanted["metadata"].get("namespace")) + name
         if found is not None and found.get("roleRef", wanted.get("roleRef")) != wanted.get("roleRef"):
             self.api.delete(path, uid=found["metadata"]["uid"])  # what a binding refers to cannot be changed
         try:
-            self.api.apply(path, wanted, manager=MANAGER)
+            if kind == DATA:
+                self.api.create(path.rpartition("/")[0], wanted)
+            else:
+                self.api.apply(path, wanted, manager=MANAGER)
         except (ClusterForbids, ClusterRefuses) as error:
             return [f"{kind} {name} could not be written: {error}"]
         return [f"{kind} {name} was made." if found is None else f"{kind} {name} was put right."]
@@ -76,7 +81,8 @@ def _is_ours(found: Manifest, namespace: Manifest) -> bool:
 def _holds(found: object, wanted: object) -> bool:
     """Whether all that is wanted is there; what the server adds by itself is no difference."""
     if isinstance(wanted, dict) and isinstance(found, dict):
-        return all(key in found and _holds(found[key], value) for key, value in wanted.items())
+        # the items of a list do not say their kind
+        return all(_holds(found.get(key), value) for key, value in wanted.items() if key not in ("kind", "apiVersion"))
     if isinstance(wanted, list) and isinstance(found, list):
         return len(wanted) == len(found) and all(map(_holds, found, wanted))
     return wanted == found or (not wanted and not found)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from jobs.cluster.port import Person
 
@@ -41,9 +40,7 @@ class KubernetesSetting:
     watcher: Account = field(default_factory=Account)
     sync: Account = field(default_factory=Account)
     users: Users = field(default_factory=Users)
-    runs: Path | None = (
-        None  # where the portal sees the volumes `runs` of all namespaces, as `<namespace>/`; None: nowhere
-    )
+    runs: str = ""  # where the portal sees the claim `runs` of a namespace, such as /srv/{namespace}/runs; "": nowhere
     runs_class: str = ""  # StorageClass of the claim `runs` that each namespace gets; "": an admin makes the claims
     internal_url: str = ""  # of the portal, as pods of this cluster reach it; "": TRAINHALL_INTERNAL_URL
     storage: tuple[str, ...] = ()  # CIDRs of NFS and S3 servers, which pods may reach
