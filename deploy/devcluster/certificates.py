@@ -28,6 +28,7 @@ ACCOUNTS: dict[str, tuple[str, str, tuple[str, ...]]] = {
     # of the cluster's own parts: each has its name in the audit log
     "dns": ("devcluster:dns", ADMINS, ()),
     "kwok": ("devcluster:kwok", ADMINS, ()),
+    "policies": ("devcluster:policies", ADMINS, ()),
     "to-kubelet": ("devcluster:apiserver", ADMINS, ()),
     "kubelet": (f"system:node:{Settings.node}", "system:nodes", (Settings.node, "127.0.0.1")),
     "apiserver": (
@@ -36,7 +37,7 @@ ACCOUNTS: dict[str, tuple[str, str, tuple[str, ...]]] = {
         ("localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc", "127.0.0.1", "10.96.0.1"),
     ),
 }
-WITH_KUBECONFIG = ("controllers", "scheduler", "proxy", "dns", "kwok", "kubelet")
+WITH_KUBECONFIG = ("controllers", "scheduler", "proxy", "dns", "kwok", "policies", "kubelet")
 
 
 def issue(settings: Settings) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import secrets
 import shutil
 
 from deploy.devcluster import servers
@@ -30,15 +28,6 @@ def down(settings: Settings) -> None:
         servers.stop(settings, name)
 
 
-def token(settings: Settings) -> str:
-    """The one account that cannot come by a certificate is the policy agent's: it only knows how to run inside a pod."""
-    path = settings.folder / "pki" / "tokens.csv"
-    if not path.exists():
-        with open(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600), "w") as file:
-            file.write(f'{secrets.token_urlsafe(32)},devcluster:policies,policies,"system:masters"\n')
-    return path.read_text().partition(",")[0]
-
-
 def _etcd(settings: Settings) -> None:
     client = f"http://127.0.0.1:{settings.port_of('etcd')}"
     peer = f"http://127.0.0.1:{settings.port_of('etcd-peer')}"
@@ -52,12 +41,11 @@ def _etcd(settings: Settings) -> None:
 
 def _apiserver(settings: Settings) -> None:
     pki = settings.folder / "pki"
-    token(settings)
     argv = [str(find(settings, "kube-apiserver")), "--etcd-servers", f"http://127.0.0.1:{settings.port_of('etcd')}"]
     argv += ["--bind-address", "127.0.0.1", "--secure-port", str(settings.port), "--advertise-address", "127.0.0.1"]
     argv += ["--service-cluster-ip-range", settings.service_network, "--endpoint-reconciler-type", "none"]
     argv += ["--tls-cert-file", f"{pki}/apiserver.crt", "--tls-private-key-file", f"{pki}/apiserver.key"]
-    argv += ["--client-ca-file", f"{pki}/ca.crt", "--token-auth-file", f"{pki}/tokens.csv"]
+    argv += ["--client-ca-file", f"{pki}/ca.crt"]
     argv += ["--kubelet-client-certificate", f"{pki}/to-kubelet.crt", "--kubelet-client-key", f"{pki}/to-kubelet.key"]
     argv += ["--kubelet-certificate-authority", f"{pki}/ca.crt"]
     argv += ["--kubelet-preferred-address-types", "Hostname,InternalIP"]
@@ -73,7 +61,7 @@ def _apiserver(settings: Settings) -> None:
     argv += ["--audit-log-maxsize", "200", "--audit-log-maxbackup", "2"]
     if settings.nodes:
         argv = [*_knowing_the_node(settings), *argv]
-    servers.start(settings, "apiserver", argv, read=[AUDIT, pki / "apiserver.crt", pki / "tokens.csv"])
+    servers.start(settings, "apiserver", argv, read=[AUDIT, pki / "apiserver.crt"])
 
 
 def _knowing_the_node(settings: Settings) -> list[str]:

@@ -7,21 +7,29 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-from deploy.devcluster import control, servers
+import psutil
+
+from deploy.devcluster import servers
 from deploy.devcluster.programs import find
 from deploy.devcluster.settings import CannotStart, Settings
 
-# what CNI and kube-proxy change for the whole machine; `down` puts it back
-SWITCHES = ("net/ipv4/ip_forward", "net/ipv4/conf/all/route_localnet")
-POLICY_TABLE = "kube-network-policies"
-# how a pod's process sees the API server; the policy agent looks nowhere else
-ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
+# what CNI, kube-proxy and the kubelet change for the whole machine; `down` puts it back
+SWITCHES = (
+    "net/ipv4/ip_forward",
+    "net/ipv4/conf/all/route_localnet",
+    "kernel/panic",
+    "kernel/panic_on_oops",
+    "vm/overcommit_memory",
+    "vm/panic_on_oom",
+)
+COMPANY = ("kubelet", "kube-proxy", "k3s", "k3s-server", "rke2", "kubelite")
 
 
 def up(settings: Settings) -> None:
     """What must be there before the first pod."""
     before = settings.folder / "node" / "before.json"
     if not before.exists():
+        _refuse_company()
         before.write_text(json.dumps({name: Path("/proc/sys", name).read_text().strip() for name in SWITCHES}))
     if not Path("/sys/class/net", settings.interface).exists():
         # nothing is plugged into it: not every kernel knows the kind of interface that is meant for this
@@ -38,17 +46,15 @@ def serve(settings: Settings) -> None:
     if settings.policies:
         _policies(settings)
     else:
+        # what it wrote stays until `down`, as on a node whose agent has died
         servers.stop(settings, "policies")
-        _forget_policies()
 
 
 def down(settings: Settings) -> None:
     """After the last container: chains, tables, interfaces and the machine's switches."""
     for name in ("policies", "dns", "proxy"):
         servers.stop(settings, name)
-    _forget_policies()
-    if (program := find(settings, "kube-proxy")).exists():
-        subprocess.run([program, "--cleanup"], capture_output=True, check=False)
+    _forget_chains()
     for link in _links():
         if link["ifname"] == settings.interface or _is_a_pods(settings, link):
             # a pod's end may take its own away in the meantime
@@ -74,28 +80,49 @@ def _dns(settings: Settings) -> None:
 
 
 def _policies(settings: Settings) -> None:
-    """The agent believes it is in a pod: a mount namespace of its own shows it the account where a pod has it."""
-    account = settings.folder / "node" / "account"
-    account.mkdir(mode=0o700, exist_ok=True)
-    (account / "token").write_text(control.token(settings))
-    (account / "ca.crt").write_bytes((settings.folder / "pki" / "ca.crt").read_bytes())
-    pretend = 'mount -t tmpfs tmpfs /run && mkdir -p "$0" && cp "$1"/* "$0" && shift && exec "$@"'
-    argv = ["unshare", "--mount", "sh", "-c", pretend, ACCOUNT, str(account), str(find(settings, "policies"))]
-    argv += [
-        "--hostname-override",
-        settings.node,
-        "--metrics-bind-address",
-        f"127.0.0.1:{settings.port_of('policies')}",
-    ]
-    # names are asked of this machine itself, where the agent does not look; containerd 1.x has no NRI
-    argv += ["--netfilter-bug-1766-fix=false", "--disable-nri"]
-    address = {"KUBERNETES_SERVICE_HOST": "127.0.0.1", "KUBERNETES_SERVICE_PORT": str(settings.port)}
-    servers.start(settings, "policies", argv, read=[account / "token", account / "ca.crt"], environment=address)
+    argv = [str(find(settings, "policies")), "-kubeconfig", str(settings.folder / "pki" / "policies.conf")]
+    argv += ["-node", settings.node, "-services", settings.service_network]
+    # names, and a portal that listens there, are on the node itself: policies are about pods and the world
+    argv += ["-open", f"{settings.node_address}/32"]
+    servers.start(settings, "policies", argv)
 
 
-def _forget_policies() -> None:
-    """A table left behind would drop what it hands to an agent that is gone."""
-    subprocess.run(["nft", "delete", "table", "inet", POLICY_TABLE], capture_output=True, check=False)
+def _refuse_company() -> None:
+    """Two Kubernetes nodes on one machine write the same chains."""
+    for process in psutil.process_iter(["name"]):
+        if process.info["name"] in COMPANY:
+            raise CannotStart(
+                f"{process.info['name']} (process {process.pid}) runs here already, and two nodes on one machine write the "
+                "same iptables chains. Stop it, or bring up the control plane alone with CLUSTER_NODES=0."
+            )
+
+
+def _forget_chains() -> None:
+    """kube-proxy and the policy agent name every chain and set KUBE-…; both leave them when they end, as nodes should."""
+    for command in ("iptables", "ip6tables"):
+        saved = subprocess.run([f"{command}-save"], capture_output=True, text=True, check=False).stdout
+        undo = without_kube(saved)
+        if undo:
+            subprocess.run([f"{command}-restore", "--noflush"], input=undo, text=True, capture_output=True, check=True)
+    listed = subprocess.run(["ipset", "list", "-name"], capture_output=True, text=True, check=False).stdout
+    for name in listed.split():
+        if name.removeprefix("inet6:").startswith("KUBE-"):
+            subprocess.run(["ipset", "destroy", name], check=True)
+
+
+def without_kube(saved: str) -> str:
+    """What `iptables-restore --noflush` must be told so that nothing of KUBE-… is left in what `iptables-save` said."""
+    undo: list[str] = []
+    for table in saved.split("\n*")[0 if saved.startswith("*") else 1 :]:
+        name, *lines = table.lstrip("*").splitlines()
+        chains = [line[1:].split()[0] for line in lines if line.startswith(":KUBE-")]
+        jumps = [
+            line for line in lines if line.startswith("-A ") and " -j KUBE-" in line and not line.startswith("-A KUBE-")
+        ]
+        if chains:
+            undo += [f"*{name}", *(f":{chain} - [0:0]" for chain in chains)]
+            undo += [f"-D {line[3:]}" for line in jumps] + [f"-X {chain}" for chain in chains] + ["COMMIT", ""]
+    return "\n".join(undo)
 
 
 def _is_a_pods(settings: Settings, link: dict[str, Any]) -> bool:

@@ -20,7 +20,7 @@ PACKAGES = {
     "ctr": "containerd",
     "runc": "runc",
     "iptables": "iptables",
-    "nft": "nftables",
+    "ipset": "ipset",
     "ip": "iproute2",
     "unshare": "util-linux",
 }

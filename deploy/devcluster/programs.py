@@ -28,7 +28,7 @@ PROGRAMS = {
     "kubelet": ("kubernetes", "k8s.io/kubernetes/cmd/kubelet"),
     "kube-proxy": ("kubernetes", "k8s.io/kubernetes/cmd/kube-proxy"),
     "dns": ("extras", "./dns"),
-    "policies": ("extras", "sigs.k8s.io/kube-network-policies/cmd"),
+    "policies": ("extras", "./policies"),
     "kwok": ("extras", "sigs.k8s.io/kwok/cmd/kwok"),
 }
 
