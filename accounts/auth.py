@@ -20,6 +20,8 @@ from rest_framework.permissions import SAFE_METHODS, BasePermission
 from rest_framework.request import Request
 
 from accounts.audit import address_of
+from accounts.deadline import Deadline
+from accounts.hashing import NoTurn, turns
 from accounts.models import ApiToken, User
 from accounts.namespaces import is_canonical
 
@@ -34,6 +36,7 @@ IN_A_NAMESPACE = ("/api/v1/jobs/", "/api/v1/uploads/", "/api/v1/forecast/", "/ap
 READ_BY_ALL = ("/api/v1/runtimes/", "/api/v1/clusters/", "/api/v1/tokens/current/", "/api/v1/schema/", "/api/v1/docs/")
 OPERATOR_ROUTES = ("/api/v1/group-mappings/", "/api/v1/sync/")
 OPERATOR_WRITES = re.compile(r"/api/v1/(runtimes|namespaces/[^/]+/members)/")
+SIGN_IN = 4.4  # seconds for all that looks at a password; F22 promises an answer within five
 LAST_USED_EVERY = timedelta(minutes=1)
 
 
@@ -41,7 +44,7 @@ LAST_USED_EVERY = timedelta(minutes=1)
 class Refusal:
     """Why somebody is kept out, beyond a plain wrong password; a backend can only answer with a person or None."""
 
-    kind: Literal["wrong", "too_many", "away", "ended", "unusable"]
+    kind: Literal["wrong", "too_many", "away", "ended", "unusable", "busy"]
     seconds: int = 0  # too_many: until the next try
     left: int = 0  # wrong: tries that are left
 
@@ -53,6 +56,14 @@ def refuse(request: HttpRequest | None, refusal: Refusal) -> None:
 
 def refusal_of(request: HttpRequest | None) -> Refusal | None:
     return None if request is None else request.__dict__.get("sign_in_refusal")
+
+
+def deadline_of(request: HttpRequest | None) -> Deadline:
+    """Of a sign-in as a whole; it begins when the first backend asks for it."""
+    if request is None:
+        return Deadline(SIGN_IN)
+    found: Deadline = request.__dict__.setdefault("sign_in_deadline", Deadline(SIGN_IN))
+    return found
 
 
 def is_empty_secret(secret: str | None) -> bool:
@@ -69,11 +80,18 @@ class LocalBackend(BaseBackend):
         if password is None or is_empty_secret(password) or len(password) > LONGEST_SECRET or not username:
             return None
         person = self._person(username)
-        if person is None:
-            User().set_password(password)  # an unknown name takes as long as a known one
+        try:
+            with turns.one(deadline_of(request)):
+                if person is None:
+                    User().set_password(password)  # an unknown name takes as long as a known one
+                    return None
+                # the order matters: a disabled account, too, must take as long
+                return person if person.check_password(password) and person.is_active else None
+        except NoTurn:
+            refusal = refusal_of(request)
+            if refusal is None or refusal.kind == "wrong":  # which is more than anybody knows
+                refuse(request, Refusal("busy"))
             return None
-        # the order matters: a disabled account, too, must take as long
-        return person if person.check_password(password) and person.is_active else None
 
     def _person(self, username: str) -> User | None:
         """Exactly this spelling: who types another width or case gets neither that account nor a new one."""

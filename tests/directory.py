@@ -10,7 +10,7 @@ import os
 import socket
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from ipaddress import ip_address
 from pathlib import Path
@@ -145,6 +145,52 @@ def black_hole() -> Iterator[int]:
             over.set()
             thread.join()
             for one in taken:
+                one.close()
+
+
+@contextmanager
+def slowed(port: int, *, delay: float = 0.0, drip: float = 0.0) -> Iterator[int]:
+    """A port that leads to another, where every answer comes later, or byte by byte, so many seconds apart."""
+    over = threading.Event()
+    opened: list[socket.socket] = []
+
+    def carry(one: socket.socket, other: socket.socket, *, is_answer: bool) -> None:
+        try:
+            while piece := one.recv(65536):
+                if is_answer and delay:
+                    over.wait(delay)
+                    with suppress(BlockingIOError):  # the rest of the answer, where it came in pieces
+                        piece += one.recv(1 << 20, socket.MSG_DONTWAIT)
+                for part in [piece[at : at + 1] for at in range(len(piece))] if is_answer and drip else [piece]:
+                    other.sendall(part)
+                    over.wait(drip)
+        except OSError:
+            pass  # whoever is at the other end hears of it below
+        for end in (one, other):
+            with suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
+
+    def take(listener: socket.socket) -> None:
+        while not over.is_set():
+            try:
+                near = listener.accept()[0]
+            except TimeoutError:
+                continue
+            far = socket.create_connection(("127.0.0.1", port))
+            opened.extend((near, far))
+            for one, other, is_answer in ((near, far, False), (far, near, True)):
+                threading.Thread(target=carry, args=(one, other), kwargs={"is_answer": is_answer}, daemon=True).start()
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        listener.settimeout(0.1)
+        thread = threading.Thread(target=take, args=(listener,))
+        thread.start()
+        try:
+            yield int(listener.getsockname()[1])
+        finally:
+            over.set()
+            thread.join()
+            for one in opened:
                 one.close()
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import secrets
 from collections.abc import Iterable
+from contextlib import closing
 from typing import Any
 
 import ldap
@@ -14,15 +15,26 @@ from django_auth_ldap.backend import LDAPBackend, _LDAPUser, ldap_error
 from django_auth_ldap.config import LDAPSearch, LDAPSettings
 
 from accounts import people, sync, throttle
-from accounts.auth import LONGEST_SECRET, Refusal, is_empty_secret, refusal_of, refuse
+from accounts.auth import LONGEST_SECRET, Refusal, deadline_of, is_empty_secret, refusal_of, refuse
+from accounts.deadline import Deadline
 from accounts.directory import PERSON_ATTRIBUTES, EntryUnusable, Search, read_person
-from accounts.knock import door_that_opens
-from accounts.ldap.connection import SCOPES, DirectoryAway, asking, lowered, normal, options_of, the_directory
+from accounts.ldap.connection import (
+    SCOPES,
+    WHILE_SOMEBODY_WAITS,
+    Conversation,
+    DirectoryAway,
+    asking,
+    lowered,
+    normal,
+    the_directory,
+)
 from accounts.ldap.reading import groups_of
 from accounts.models import User
 from accounts.namespaces import spelling
 
 logger = logging.getLogger(__name__)
+# its lines tell what was typed as a name, which is a password now and then; what matters is told here
+logging.getLogger("django_auth_ldap").setLevel(logging.CRITICAL)
 
 
 # How directories refuse the password of one entry, other than by calling it wrong: 389 DS that of a locked account, and of one
@@ -31,6 +43,34 @@ REFUSALS = (ldap.UNWILLING_TO_PERFORM, ldap.INAPPROPRIATE_AUTH, ldap.CONSTRAINT_
 
 
 class _Known(_LDAPUser):
+    """One person's conversation with the directory. `is_heard`: it was told a password, and has not called it right."""
+
+    _connection: Conversation | None
+
+    def __init__(self, backend: LDAPBackend, *, username: str, request: HttpRequest | None, deadline: Deadline) -> None:
+        super().__init__(backend, username=username, request=request)
+        self.typed = username
+        self.deadline = deadline
+        self.is_heard = False
+
+    def _get_connection(self) -> Conversation:
+        if self._connection is None:
+            directory = the_directory()
+            self._connection = Conversation(directory, self.deadline, patience=directory.patience)
+        return self._connection
+
+    def _bind_as(self, bind_dn: str, bind_password: str, sticky: bool = False) -> None:
+        if sticky:  # as the portal itself
+            super()._bind_as(bind_dn, bind_password, sticky=True)
+            return
+        self.is_heard = True
+        super()._bind_as(bind_dn, bind_password)
+        self.is_heard = False
+
+    def close(self) -> None:
+        if self._connection is not None:
+            self._connection.unbind_s()
+
     def _authenticate_user_dn(self, password: str) -> None:
         """A refusal is not an outage, which would tell a stranger that there is such an account."""
         try:
@@ -63,11 +103,8 @@ class DirectoryBackend(LDAPBackend):
         return LDAPSettings(
             "TRAINHALL_NEVER_SET_",
             {
-                "SERVER_URI": lambda _request: door_that_opens(directory),
                 "BIND_DN": directory.bind_dn,
                 "BIND_PASSWORD": directory.bind_password,
-                "START_TLS": directory.tls == "start",
-                "CONNECTION_OPTIONS": options_of(directory, patience=directory.patience),
                 "USER_SEARCH": _ldap_search(directory.people, typed=True, attributes=PERSON_ATTRIBUTES),
                 "ALWAYS_UPDATE_USER": False,  # `people` writes what it knows of them
             },
@@ -79,25 +116,27 @@ class DirectoryBackend(LDAPBackend):
         """None for a name or password that is wrong; whatever else keeps them out is left with `refuse`."""
         if not username or password is None or is_empty_secret(password) or len(password) > LONGEST_SECRET:
             return None  # an empty one would be an anonymous bind, which succeeds
+        deadline = Deadline(deadline_of(request).left(at_most=WHILE_SOMEBODY_WAITS))
+        known = _Known(self, username=username.strip(), request=request, deadline=deadline)
         try:
-            with asking():
-                return self._person(request, username, password)
+            with asking(deadline), closing(known):
+                return self._person(request, known, password)
         except DirectoryAway as error:
             logger.warning("The directory cannot be asked: %s", error)
             refuse(request, Refusal("away"))
         return None
 
-    def _person(self, request: HttpRequest | None, username: str, password: str) -> User | None:
-        known = _Known(self, username=username.strip(), request=request)
+    def _person(self, request: HttpRequest | None, known: _Known, password: str) -> User | None:
         # counted for a name that nobody has, too: what is refused must not tell who exists
-        attempt = throttle.begin_bind(known.dn or f"? {spelling(username)}")
+        attempt = throttle.begin_bind(known.dn or f"? {spelling(known.typed)}")
         if isinstance(attempt, throttle.TooMany):
             refuse(request, Refusal("too_many", seconds=attempt.seconds))
             return None
         try:
             found = self._with_password(request, known, password)
         except BaseException:
-            attempt.take_back()  # the password was not looked at, or it was right
+            if not known.is_heard:  # else the directory may have counted it as a wrong one
+                attempt.take_back()
             raise
         if found is not None:
             attempt.was_right()
@@ -107,7 +146,7 @@ class DirectoryBackend(LDAPBackend):
             attempt.take_back()
         return found
 
-    def _with_password(self, request: HttpRequest | None, known: _LDAPUser, password: str) -> User | None:
+    def _with_password(self, request: HttpRequest | None, known: _Known, password: str) -> User | None:
         if known.dn is None:
             self._take_as_long(known, password)
             return None
@@ -125,7 +164,7 @@ class DirectoryBackend(LDAPBackend):
             return None
         return found
 
-    def _take_as_long(self, unknown: _LDAPUser, password: str) -> None:
+    def _take_as_long(self, unknown: _Known, password: str) -> None:
         """A name that nobody has is answered after a bind, too: the time would tell it from one that exists."""
         nobody = f"{the_directory().people.attribute}={secrets.token_hex(8)},{the_directory().people.base}"
         try:
@@ -140,8 +179,9 @@ class DirectoryBackend(LDAPBackend):
         if entry.has_ended:
             people.end([entry.subject])
             raise _Ended
+        found = groups_of(ldap_user.connection, entry)  # before anything is written: there may be no time left for it
         person = people.from_directory(entry)
-        sync.give_roles(person, entry, groups_of(ldap_user.connection, entry))
+        sync.give_roles(person, entry, found)
         return person, False
 
     def get_user(self, user_id: int) -> User | None:

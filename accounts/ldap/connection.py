@@ -1,4 +1,4 @@
-"""A connection to the directory that never hangs: time-outs on every call, certificates checked, referrals not followed.
+"""A connection to the directory that never hangs: one deadline for all its calls, referrals not followed.
 
 A directory that cannot be asked raises DirectoryAway: nothing here takes silence for "no such person".
 """
@@ -17,14 +17,21 @@ import ldap.dn
 import ldap.filter
 from django.conf import settings
 from ldap.controls import SimplePagedResultsControl
+from ldap.ldapobject import SimpleLDAPObject
 
+from accounts.deadline import Deadline
 from accounts.directory import Directory, Search
-from accounts.knock import door_that_opens
+from accounts.ldap.wire import open_wire
 
 SCOPES = {"base": ldap.SCOPE_BASE, "one": ldap.SCOPE_ONELEVEL, "sub": ldap.SCOPE_SUBTREE}
 PAGE = 500  # entries in one answer; Active Directory refuses more than 1,000
 PATIENCE_OF_A_PAGE = 20.0  # seconds: nobody waits for it
+WHILE_SOMEBODY_WAITS = 4.0  # seconds for all that is asked for one person: of the five that a sign-in may take (F22)
+FOR_EVERYBODY = 60.0  # seconds to read the whole directory, which a pass does every two minutes
 RANGE = ";range="
+MOST_AT_ONCE = 16  # conversations of one process, so that a directory that hangs does not collect all its threads
+MOMENT_AGO = "It did not answer a moment ago."
+TURN = 1.0  # seconds to wait for one of them to end
 REST = 3.0  # seconds in which a directory that was silent is not asked again: others would wait for nothing
 
 
@@ -33,20 +40,30 @@ class DirectoryAway(Exception):
 
 
 class Silence:
-    """A directory that hung a moment ago is taken as away at once, so that its silence costs one request, not all."""
+    """A directory that hung a moment ago is taken as away at once, so that its silence costs one request, not all.
+
+    After a rest one request asks again, and the others wait for what it finds.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._until = 0.0
+        self.times = 0  # that it began
 
-    def check(self) -> None:
+    def check(self) -> int:
+        """Raise DirectoryAway while it rests; else the number of silences so far."""
         with self._lock:
-            if time.monotonic() < self._until:
-                raise DirectoryAway("It did not answer a moment ago.")
+            now = time.monotonic()
+            if now < self._until:
+                raise DirectoryAway(MOMENT_AGO)
+            if self._until:
+                self._until = now + REST
+            return self.times
 
     def begins(self) -> None:
         with self._lock:
             self._until = time.monotonic() + REST
+            self.times += 1
 
     def ends(self) -> None:
         with self._lock:
@@ -54,6 +71,7 @@ class Silence:
 
 
 silence = Silence()
+_turns = threading.BoundedSemaphore(MOST_AT_ONCE)
 
 
 def the_directory() -> Directory:
@@ -64,48 +82,66 @@ def the_directory() -> Directory:
 
 
 @contextmanager
-def asking() -> Iterator[None]:
-    silence.check()
+def asking(deadline: Deadline) -> Iterator[None]:
+    """One conversation. Whatever keeps the directory from answering in time comes out as DirectoryAway."""
+    before = silence.check()
+    if not _turns.acquire(timeout=TURN):
+        raise DirectoryAway("Too many ask it at once.")
     try:
+        if silence.times != before:  # it began while this one waited for a turn
+            raise DirectoryAway(MOMENT_AGO)
         yield
-    except OSError as error:  # of the knock
+    except OSError as error:  # of the wire
         silence.begins()
-        raise DirectoryAway(str(error)) from error
+        raise DirectoryAway(
+            f"It did not answer: {error}." if isinstance(error, TimeoutError) else str(error)
+        ) from error
     except (ldap.SERVER_DOWN, ldap.TIMEOUT, ldap.CONNECT_ERROR, ldap.UNAVAILABLE, ldap.BUSY) as error:
         silence.begins()
-        raise DirectoryAway(_words(error)) from error
+        late = f"It did not answer within {deadline.seconds:g} s."
+        raise DirectoryAway(late if deadline.is_over else _words(error)) from error
     except ldap.LDAPError as error:
+        silence.ends()
         raise DirectoryAway(_words(error)) from error
+    else:
+        silence.ends()
+    finally:
+        _turns.release()
 
 
 def _words(error: ldap.LDAPError) -> str:
     told = error.args[0] if error.args and isinstance(error.args[0], dict) else {}
     parts = [str(told[part]) for part in ("desc", "info") if told.get(part)]
+    if isinstance(error, ldap.TIMEOUT):
+        return "It did not answer in time."
     return ": ".join(parts) or type(error).__name__
 
 
-def options_of(directory: Directory, *, patience: float) -> dict[int, Any]:
-    """For one connection. The order counts: the TLS context is made from what was set before it."""
-    options: dict[int, Any] = {
-        ldap.OPT_NETWORK_TIMEOUT: directory.patience,
-        ldap.OPT_TIMEOUT: patience,
-        ldap.OPT_REFERRALS: ldap.OPT_OFF,
-        ldap.OPT_X_TLS_REQUIRE_CERT: ldap.OPT_X_TLS_DEMAND,
-    }
-    if directory.ca_file:
-        options[ldap.OPT_X_TLS_CACERTFILE] = directory.ca_file
-    options[ldap.OPT_X_TLS_NEWCTX] = 0
-    return options
+class Conversation(SimpleLDAPObject):
+    """A connection whose answers are waited for only as long as there is time for all of them together."""
+
+    def __init__(self, directory: Directory, deadline: Deadline, *, patience: float) -> None:
+        with open_wire(directory, deadline) as wire:
+            # plain to libldap, for which the wire does TLS; the name is only one for its messages
+            super().__init__("ldap://directory", fileno=wire.detach())
+        self.deadline = deadline
+        self.patience = patience
+        self.set_option(ldap.OPT_NETWORK_TIMEOUT, patience)
+        self.set_option(ldap.OPT_REFERRALS, ldap.OPT_OFF)
+
+    def result4(self, msgid: int = ldap.RES_ANY, all: int = 1, timeout: Any = None, *more: Any, **named: Any) -> Any:  # noqa: A002 # its name there
+        """What every other call waits with."""
+        try:
+            left = self.deadline.left(at_most=self.patience)
+        except TimeoutError as error:
+            raise ldap.TIMEOUT({"desc": str(error)}) from error
+        return super().result4(msgid, all, left, *more, **named)
 
 
 @contextmanager
-def connected(directory: Directory) -> Iterator[Any]:
-    connection = ldap.initialize(door_that_opens(directory))
-    for option, value in options_of(directory, patience=PATIENCE_OF_A_PAGE).items():
-        connection.set_option(option, value)
+def connected(directory: Directory, deadline: Deadline, *, patience: float) -> Iterator[Conversation]:
+    connection = Conversation(directory, deadline, patience=patience)
     try:
-        if directory.tls == "start":
-            connection.start_tls_s()
         connection.simple_bind_s(directory.bind_dn, directory.bind_password)
         yield connection
     finally:

@@ -7,6 +7,7 @@ from typing import Any
 
 from django.utils import timezone
 
+from accounts.deadline import Deadline
 from accounts.directory import (
     GROUP_ATTRIBUTES,
     MEMBER_ATTRIBUTES,
@@ -19,7 +20,18 @@ from accounts.directory import (
     read_group,
     read_person,
 )
-from accounts.ldap.connection import DirectoryAway, asking, connected, equals, normal, paged, the_directory
+from accounts.ldap.connection import (
+    FOR_EVERYBODY,
+    PATIENCE_OF_A_PAGE,
+    WHILE_SOMEBODY_WAITS,
+    DirectoryAway,
+    asking,
+    connected,
+    equals,
+    normal,
+    paged,
+    the_directory,
+)
 
 DEEPEST = 20  # levels of groups in groups
 MOST_TERMS = 200  # of one filter
@@ -65,9 +77,10 @@ def _namesakes(connection: Any, search: Search, found: Mapping[str, Group]) -> l
 
 def look_up(username: str) -> tuple[Entry, list[Group]] | None:
     """The entry behind a name that somebody would type, and its groups; None if there is none, or more than one."""
-    search = the_directory().people
+    directory, deadline = the_directory(), Deadline(WHILE_SOMEBODY_WAITS)
+    search = directory.people
     wanted = f"(&{search.filter}{equals(search.attribute, username)})"
-    with asking(), connected(the_directory()) as connection:
+    with asking(deadline), connected(directory, deadline, patience=directory.patience) as connection:
         rows = list(paged(connection, search, wanted, PERSON_ATTRIBUTES))
         if len(rows) != 1:
             return None
@@ -81,11 +94,11 @@ def look_up(username: str) -> tuple[Entry, list[Group]] | None:
 
 def read_everybody() -> Everybody:
     """All people and groups, whole: what asks only for changes never sees an entry that is gone. Raise DirectoryAway."""
-    directory = the_directory()
+    directory, deadline = the_directory(), Deadline(FOR_EVERYBODY)
     found: dict[str, Entry] = {}
     groups: dict[str, Group] = {}
     unusable: list[str] = []
-    with asking(), connected(directory) as connection:
+    with asking(deadline), connected(directory, deadline, patience=PATIENCE_OF_A_PAGE) as connection:
         now, name = timezone.now(), directory.people.attribute
         for dn, attributes in paged(connection, directory.people, directory.people.filter, PERSON_ATTRIBUTES):
             try:

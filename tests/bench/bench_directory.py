@@ -1,7 +1,8 @@
 """Signing in with a directory of 5,000 people at 20 a second, while it hangs, and a whole pass over it.
 
 Bars: a sign-in p95 500 ms; with the directory silent every answer within 5 s and other pages as before; a pass under 60 s.
-Needs slapd and requirements/ldap.txt. The peer is what the directory itself takes for a search and a bind.
+Each person comes from an address of their own, so that no throttle spares the portal the work.
+The peer is what the directory itself takes for a search and a bind. Needs slapd and requirements/ldap.txt.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import sys
 import tempfile
 import time
 import urllib.parse
+from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -58,21 +60,23 @@ class Door:
         assert found
         self.token = found.group(1)
 
-    def sign_in(self, name: str) -> tuple[int, float]:
+    def sign_in(self, name: str, *, address: str = "127.0.0.1") -> tuple[int, float]:
         body = urllib.parse.urlencode({"username": name, "password": SECRET, "csrfmiddlewaretoken": self.token})
         headers = {
             "Host": f"localhost:{self.port}",
             "Cookie": self.cookie,
             "Content-Type": "application/x-www-form-urlencoded",
         }
-        return self._ask("POST", "/login/", body, headers)
+        return self._ask("POST", "/login/", body, headers, address=address)
 
     def look(self) -> tuple[int, float]:
         return self._ask("GET", "/login/", None, {"Host": f"localhost:{self.port}"})
 
-    def _ask(self, method: str, path: str, body: str | None, headers: dict[str, str]) -> tuple[int, float]:
+    def _ask(
+        self, method: str, path: str, body: str | None, headers: dict[str, str], *, address: str = "127.0.0.1"
+    ) -> tuple[int, float]:
         began = time.perf_counter()
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30, source_address=(address, 0))
         try:
             connection.request(method, path, body, headers)
             answer = connection.getresponse()
@@ -89,7 +93,8 @@ def at_rate(door: Door, count: int) -> list[tuple[int, float]]:
         began = time.perf_counter()
         for number in range(count):
             time.sleep(max(0.0, began + number / RATE - time.perf_counter()))
-            waiting.append(pool.submit(door.sign_in, f"p{number % 600:04}"))
+            address = f"127.1.{number // 250 % 250}.{1 + number % 250}"
+            waiting.append(pool.submit(door.sign_in, f"p{number % 600:04}", address=address))
         return [one.result() for one in waiting]
 
 
@@ -152,8 +157,9 @@ def measured(place: Portal, server: Slapd) -> int:
     answers = at_rate(door, RATE * SECONDS)
     wrong = [status for status, _took in answers if status != 302]
     took = [one for _status, one in answers]
-    beside = f"median {statistics.median(took):.0f}, the directory alone {peer:.1f} ms; {len(wrong)} not let in"
-    table.line(f"sign-in, p95, {RATE} a second for {SECONDS} s", p95(took) if not wrong else 1e6, 500, beside=beside)
+    beside = f"median {statistics.median(took):.0f}, the directory alone {peer:.1f} ms"
+    table.line(f"sign-in, p95, {RATE} a second for {SECONDS} s", p95(took), 500, beside=beside)
+    table.line("not let in", len(wrong), 0, unit="", beside=f"answers {sorted(set(wrong))}")
     before = [door.look()[1] for _number in range(60)]
     assert server.process is not None
     server.process.send_signal(signal.SIGSTOP)
@@ -164,7 +170,7 @@ def measured(place: Portal, server: Slapd) -> int:
             silent = hanging.result()
     finally:
         server.process.send_signal(signal.SIGCONT)
-    said = sorted({status for status, _took in silent})
+    said = dict(Counter(status for status, _took in silent))
     table.line("slowest sign-in while it hangs", max(one for _s, one in silent), 5000, beside=f"answers {said}")
     table.line("another page meanwhile, p95", p95(others), 2 * p95(before) + 50, beside=f"before {p95(before):.0f} ms")
     seconds, queries, changes = whole_pass()
