@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import cast
 
 from django.conf import settings
@@ -57,7 +56,7 @@ def read_directory() -> Everybody:
 class GroupMappings(APIView):
     @extend_schema(operation_id="group_mappings_list", responses={200: GroupMappingListSerializer, **REFUSALS})
     def get(self, request: Request) -> Response:
-        """Every rule: who is in the group has the role in the namespace."""
+        """Every rule: who is in the group has the role in the namespace, or the role for the site."""
         admin_of(request)
         rows = GroupMapping.objects.select_related("namespace")
         return Response({"results": [mappings.document(row) for row in rows]})
@@ -77,11 +76,11 @@ class GroupMappings(APIView):
 class OneGroupMapping(APIView):
     @extend_schema(request=RoleOnlySerializer, responses={200: GroupMappingSerializer, **REFUSALS})
     def patch(self, request: Request, mapping_id: int) -> Response:
-        """Give the rule another role."""
+        """Give the rule another role of its kind: `role`, or `site_role` where it gives that."""
         by, row = admin_of(request), _row(mapping_id)
         values = request.data if isinstance(request.data, dict) else {}
         try:
-            row = mappings.change(row, role=str(values.get("role", "")), by=by, request=request)
+            row = mappings.change(row, values, by=by, request=request)
         except mappings.MappingRefused as error:
             raise ValidationError(error.fields) from error
         return Response(mappings.document(row))
@@ -116,5 +115,5 @@ class Sync(APIView):
         is_applied = False
         if not asked.validated_data["dry_run"]:
             is_applied = sync.run(everybody, by=by, request=request).is_applied
-        body = {"is_applied": is_applied, "changes": [asdict(change) for change in changes], "problems": problems}
+        body = {"is_applied": is_applied, "changes": [change.document() for change in changes], "problems": problems}
         return Response(body)

@@ -10,20 +10,22 @@ from django.contrib import messages
 from django.core.exceptions import PermissionDenied
 from django.core.paginator import Paginator
 from django.db import transaction
-from django.db.models import Prefetch, Q
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
+from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from accounts import audit, grants, mappings, sync
+from accounts import audit, found, grants, mappings, sync
 from accounts.admin_api import DirectoryUnavailable, read_directory
-from accounts.models import DirectorySync, GroupMapping, Membership, Namespace, User
+from accounts.models import DirectorySync, GroupMapping, Namespace, User
+from accounts.reasons import held, site_role_in_words
 from accounts.roles import Role
 
 PAGE = 50
 SHOWN = 200  # lines of a preview
+SITE = "site:"  # before a role for the whole site, in the form's one list of roles
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,10 +38,11 @@ class Tested:
     has_ended: bool = False
     groups: tuple[str, ...] = ()
     roles: tuple[tuple[str, str, str], ...] = ()  # namespace, role, through which group
+    site: tuple[tuple[str, str], ...] = ()  # role for the site, through which group
     problem: str = ""
 
 
-def _admin(request: HttpRequest) -> User:
+def admin_of(request: HttpRequest) -> User:
     person = cast(User, request.user)
     if not person.is_site_admin:
         raise PermissionDenied(_("This is for admins of the site."))
@@ -49,33 +52,41 @@ def _admin(request: HttpRequest) -> User:
 @require_http_methods(["GET", "HEAD", "POST"])
 def access(request: HttpRequest) -> HttpResponse:
     """The rules, and the form for a new one, which shows what it would do before it is added."""
-    by = _admin(request)
+    by = admin_of(request)
     values = {name: request.POST.get(name, "").strip() for name in ("group", "namespace", "role")}
     if request.method != "POST":
-        return _access_page(request, {"role": Role.MEMBER.value})
+        return access_page(request, {"role": Role.MEMBER.value})
     try:
-        rule = mappings.checked(values)
+        rule = mappings.checked(_as_document(values))
         if "preview" in request.POST:
             return _previewed(request, values, [*sync.rules(), rule])
         mappings.add(rule, by=by, request=request)
     except mappings.MappingRefused as error:
-        return _access_page(request, values, errors=error.fields, status=422)
+        return access_page(request, values, errors=error.fields, status=422)
     messages.success(
         request, _("The rule is there. Its roles come with the next pass, within two minutes, or now by hand.")
     )
     return redirect("accounts:access")
 
 
+def _as_document(values: dict[str, str]) -> dict[str, str]:
+    """The form hides the namespaces where a role for the site is chosen, whatever is chosen among them."""
+    if not values["role"].startswith(SITE):
+        return values
+    return {"group": values["group"], "site_role": values["role"].removeprefix(SITE)}
+
+
 @require_POST
 def change_mapping(request: HttpRequest, mapping_id: int) -> HttpResponse:
-    by = _admin(request)
+    by = admin_of(request)
     row = get_object_or_404(GroupMapping, pk=mapping_id)
     if "remove" in request.POST:
         mappings.remove(row, by=by, request=request)
         messages.success(request, _("The rule is gone; the roles it gave go with the next pass."))
         return redirect("accounts:access")
     try:
-        mappings.change(row, role=request.POST.get("role", ""), by=by, request=request)
+        field = "site_role" if row.site_role else "role"
+        mappings.change(row, {field: request.POST.get("role", "")}, by=by, request=request)
     except mappings.MappingRefused as error:
         messages.error(request, str(error))
     return redirect("accounts:access")
@@ -84,7 +95,7 @@ def change_mapping(request: HttpRequest, mapping_id: int) -> HttpResponse:
 @require_POST
 def list_project(request: HttpRequest, name: str) -> HttpResponse:
     """Name a project to strangers, or keep it from them."""
-    by = _admin(request)
+    by = admin_of(request)
     project = get_object_or_404(Namespace, slug=name.replace("\0", "\ufffd"), kind="project")
     wanted = "list" in request.POST
     if project.is_listed != wanted:
@@ -106,7 +117,7 @@ def list_project(request: HttpRequest, name: str) -> HttpResponse:
 @require_POST
 def sync_now(request: HttpRequest) -> HttpResponse:
     """`dry` shows what a pass would change; without it the pass is made."""
-    by = _admin(request)
+    by = admin_of(request)
     if "dry" in request.POST:
         return _previewed(request, {"role": Role.MEMBER.value}, None)
     try:
@@ -124,27 +135,35 @@ def _previewed(request: HttpRequest, values: dict[str, str], rules: list[grants.
     try:
         changes, problems = mappings.preview(read_directory(), rules)
     except DirectoryUnavailable as error:
-        return _access_page(request, values, errors={"form": [str(error.detail)]}, status=503)
-    return _access_page(
+        return access_page(request, values, errors={"form": [str(error.detail)]}, status=503)
+    return access_page(
         request, values, preview={"changes": changes[:SHOWN], "count": len(changes), "problems": problems}
     )
 
 
-def _access_page(
+def access_page(
     request: HttpRequest,
     values: dict[str, str],
     *,
+    person: User | None = None,
+    given: found.Given | None = None,
     errors: dict[str, list[str]] | None = None,
     preview: dict[str, Any] | None = None,
     status: int = 200,
 ) -> HttpResponse:
+    """`person` is who is shown under People, with what was typed for them; else whom the address asks for."""
     last = sync.last_pass()
     typed = request.GET.get("test", "").strip()
+    people = found.people(person.username if person else request.GET.get("person", ""))
     context = {
         "directory": settings.DIRECTORY,
         "rules": GroupMapping.objects.select_related("namespace"),
         "projects": Namespace.objects.filter(kind="project"),
         "roles": mappings.ROLES,
+        "site_roles": mappings.SITE_ROLES,
+        "people": people,
+        "given": given or found.Given(),
+        "today": timezone.localdate(),
         "values": values,
         "errors": errors or {},
         "preview": preview,
@@ -165,12 +184,12 @@ def _test(typed: str) -> Tested:
     from accounts.ldap.reading import look_up  # noqa: PLC0415
 
     try:
-        found = look_up(typed)
+        seen = look_up(typed)
     except DirectoryAway as error:
         return Tested(typed, problem=_("The directory cannot be asked: %(words)s") % {"words": error})
-    if found is None:
+    if seen is None:
         return Tested(typed, problem=_("The directory knows nobody of this name."))
-    entry, groups = found
+    entry, groups = seen
     directory = grants.Directory(groups, sync.rules())
     dns = directory.groups_of(entry)
     projects = dict(Namespace.objects.exclude(made_for=None).values_list("made_for", "slug"))
@@ -185,32 +204,31 @@ def _test(typed: str) -> Tested:
         has_ended=entry.has_ended,
         groups=tuple(sorted(directory.groups[dn].name for dn in dns)),
         roles=tuple(sorted(roles)),
+        site=tuple(
+            (str(one.role), one.source.removeprefix(grants.SOURCE)) for one in directory.site_grants_of(dns)[:1]
+        ),
     )
 
 
 @require_safe
 def users(request: HttpRequest) -> HttpResponse:
     """Who has an account: where it comes from, which roles, when they were here last, and whether it is over."""
-    _admin(request)
+    admin_of(request)
     words, state = request.GET.get("q", "").strip()[:150].replace("\0", "\ufffd"), request.GET.get("state", "")
-    found = User.objects.order_by("username")
-    if words:
-        found = found.filter(
-            Q(username__icontains=words) | Q(display_name__icontains=words) | Q(email__icontains=words)
-        )
+    people = found.named_like(words)
     if state == "disabled":
-        found = found.filter(is_active=False)
+        people = people.filter(is_active=False)
     elif state in ("ldap", "local"):
-        found = found.filter(source=state)
-    roles = Membership.objects.select_related("namespace").order_by("namespace__slug", "pk")
-    page = Paginator(found.prefetch_related(Prefetch("memberships", roles)), PAGE).get_page(request.GET.get("page"))
-    return render(request, "accounts/users.html", {"page": page, "q": words, "state": state})
+        people = people.filter(source=state)
+    page = Paginator(people.prefetch_related(found.WITH_ROLES), PAGE).get_page(request.GET.get("page"))
+    rows = [(person, held(person.memberships.all()), site_role_in_words(person)) for person in page.object_list]
+    return render(request, "accounts/users.html", {"page": page, "rows": rows, "q": words, "state": state})
 
 
 @require_POST
 def disable_user(request: HttpRequest, user_id: int) -> HttpResponse:
     """Disable, or enable again. Who is disabled is out of every page, socket and token at once."""
-    by = _admin(request)
+    by = admin_of(request)
     person = get_object_or_404(User, pk=user_id)
     enable = "enable" in request.POST
     if person == by:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 
 from accounts.directory import Entry, Everybody, Group
-from accounts.roles import RANK, Role
+from accounts.roles import RANK, SITE_RANK, Role, SiteRole
 
 SOURCE = "ldap:"
 MOST_LOST = 0.2  # a pass that takes more than this away is taken for a broken directory, not for a busy admin
@@ -21,11 +21,15 @@ FEW = 10  # so many may always go: in a small lab one person is a large part
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """`namespace` is a slug; None means that every group the pattern matches has a project of its own."""
+    """`namespace` is a slug; None means that every group the pattern matches has a project of its own.
+
+    With a `site_role` it is about no namespace, and gives that for the whole site.
+    """
 
     group: str
     namespace: str | None
-    role: Role
+    role: Role | None
+    site_role: SiteRole = SiteRole.NONE
 
     @property
     def is_pattern(self) -> bool:
@@ -43,13 +47,30 @@ class Grant:
 
 
 @dataclass(frozen=True, slots=True)
+class SiteGrant:
+    """A role for the site, through a group; NONE takes away what one gave."""
+
+    role: SiteRole = SiteRole.NONE
+    source: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Known:
-    """Somebody who has an account here, and the roles the directory gave so far, by namespace and source."""
+    """Somebody who has an account here, and the roles the directory gave so far, by namespace and source.
+
+    `site` is the role for the site, whoever gave it: what is by hand is left alone.
+    """
 
     pk: int
     subject: str
     roles: Mapping[tuple[str, str], Role]
     is_active: bool = True
+    name: str = ""
+    site: SiteGrant = SiteGrant()
+
+    @property
+    def has_site_role_by_hand(self) -> bool:
+        return bool(self.site.role) and not self.site.source.startswith(SOURCE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,9 +89,14 @@ class Plan:
     removed: list[tuple[Known, str, str, Role]] = field(default_factory=list)
     changed: list[tuple[Known, str, str, Role]] = field(default_factory=list)
     gone: list[Known] = field(default_factory=list)
+    site: list[tuple[Known, SiteGrant]] = field(default_factory=list)
     groups: dict[int, list[str]] = field(default_factory=dict)  # of each person, by primary key
     problems: list[Problem] = field(default_factory=list)
     grants: int = 0
+
+    @property
+    def site_lost(self) -> int:
+        return sum(SITE_RANK[grant.role] < SITE_RANK[known.site.role] for known, grant in self.site)
 
 
 def fold(text: str) -> str:
@@ -104,6 +130,7 @@ class Directory:
             if group.gid_number is not None:
                 self._by_gid[group.gid_number].append(group.dn)
         self._grants: dict[str, list[Grant]] = defaultdict(list)
+        self._site_grants: dict[str, list[SiteGrant]] = defaultdict(list)
         self.problems: list[Problem] = []
         for rule in rules:
             self._apply(rule)
@@ -125,6 +152,10 @@ class Directory:
             self.problems.append(Problem("no_group", {"group": rule.group}))
         for dn in matched:
             source = f"{SOURCE}{self.groups[dn].name}"[:300]
+            if rule.site_role:
+                self._site_grants[dn].append(SiteGrant(rule.site_role, source))
+            if rule.role is None:
+                continue
             made_for = project_key(dn) if rule.namespace is None else ""
             self._grants[dn].append(Grant(rule.namespace or self.groups[dn].name, made_for, rule.role, source))
 
@@ -141,6 +172,11 @@ class Directory:
 
     def grants_of(self, groups: Iterable[str]) -> list[Grant]:
         return [grant for dn in sorted(groups) for grant in self._grants.get(dn, [])]
+
+    def site_grants_of(self, groups: Iterable[str]) -> list[SiteGrant]:
+        """The highest first."""
+        found = [grant for dn in sorted(groups) for grant in self._site_grants.get(dn, [])]
+        return sorted(found, key=lambda grant: -SITE_RANK[grant.role])
 
 
 def gids_of(groups: Iterable[Group], person: Entry) -> list[int]:
@@ -159,12 +195,14 @@ def plan(everybody: Everybody, rules: Iterable[Rule], known: Iterable[Known], pr
             if person.is_active:
                 found.gone.append(person)
             found.removed += [(person, slug, source, role) for (slug, source), role in sorted(person.roles.items())]
+            _compare_site(found, person, [])
             continue
         groups = directory.groups_of(entry)
         found.groups[person.pk] = sorted(directory.groups[dn].name for dn in groups)
         wanted = directory.grants_of(groups)
         found.grants += len(wanted)
         _compare(found, person, wanted, projects)
+        _compare_site(found, person, directory.site_grants_of(groups))
     return found
 
 
@@ -187,6 +225,47 @@ def _compare(found: Plan, person: Known, wanted: list[Grant], projects: Mapping[
     found.removed += [(person, *place, role) for place, role in sorted(person.roles.items()) if place not in kept]
 
 
+def _compare_site(found: Plan, person: Known, wanted: list[SiteGrant]) -> None:
+    best = next(iter(wanted), SiteGrant())
+    found.grants += len(wanted)
+    if person.has_site_role_by_hand:
+        if SITE_RANK[best.role] > SITE_RANK[person.site.role]:
+            about = {
+                "name": person.name,
+                "by_hand": str(person.site.role),
+                "role": str(best.role),
+                "source": best.source,
+            }
+            found.problems.append(Problem("site_role_by_hand", about))
+        return
+    if person.site in [grant for grant in wanted if grant.role == best.role]:
+        return  # another group of the same role is no news
+    if best.role or person.site.role:
+        found.site.append((person, best))
+
+
+def keep_an_admin(found: Plan, *, admins: Iterable[Known], revived: Iterable[Known]) -> None:
+    """Drop from the plan what would leave the site without an active admin, and say so.
+
+    `admins` are all who are admins and active now, `revived` those whose accounts the pass brings back.
+    """
+    now = {one.pk: one for one in admins}
+    after = {one.pk for one in (*now.values(), *revived) if one.site.role == SiteRole.ADMIN}
+    alive = {one.pk for one in revived}
+    for known, grant in found.site:
+        if grant.role != SiteRole.ADMIN:
+            after.discard(known.pk)
+        elif known.is_active or known.pk in alive:
+            after.add(known.pk)
+    after -= {known.pk for known in found.gone}
+    if not now or after:
+        return
+    found.site = [(known, grant) for known, grant in found.site if known.pk not in now]
+    found.gone = [known for known in found.gone if known.pk not in now]
+    names = ", ".join(sorted(one.name for one in now.values())[:10])
+    found.problems.append(Problem("last_admin", {"names": names}))
+
+
 def looks_broken(
     *, people: int, people_before: int, removed: int, had: int, gone: int = 0, active: int = 0
 ) -> Problem | None:
@@ -203,4 +282,4 @@ def looks_broken(
 
 def counted(found: Plan) -> dict[str, int]:
     """How many of each kind, for the record of the pass."""
-    return {kind: len(getattr(found, kind)) for kind in ("added", "removed", "changed", "gone")}
+    return {kind: len(getattr(found, kind)) for kind in ("added", "removed", "changed", "gone", "site")}

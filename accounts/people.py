@@ -106,8 +106,14 @@ def label_of(entry: Entry) -> str:
 
 @transaction.atomic
 def end(subjects: Iterable[str]) -> list[str]:
-    """The directory says that these accounts are over, or knows them no more: they cannot sign in. Answer: who it was."""
+    """The directory says that these accounts are over, or knows them no more: they cannot sign in. Answer: who it was.
+
+    The last active admin's goes on: nobody could put anything right any more.
+    """
     persons = list(User.objects.filter(subject__in=list(subjects), is_active=True).select_for_update())
+    if any(person.site_role == SiteRole.ADMIN for person in persons) and not _others_are_admins(persons):
+        # `sync` tells it as a problem of its pass
+        persons = [person for person in persons if person.site_role != SiteRole.ADMIN]
     if persons:
         User.objects.filter(pk__in=[person.pk for person in persons]).update(is_active=False, disabled_by="directory")
         AuditEvent.objects.bulk_create(
@@ -115,6 +121,11 @@ def end(subjects: Iterable[str]) -> list[str]:
         )
         hints.rights_changed()
     return [person.username for person in persons]
+
+
+def _others_are_admins(persons: Iterable[User]) -> bool:
+    admins = User.objects.filter(site_role=SiteRole.ADMIN, is_active=True)
+    return admins.exclude(pk__in=[person.pk for person in persons]).exists()
 
 
 @transaction.atomic

@@ -24,6 +24,9 @@ class SiteRole(StrEnum):
 RANK = {Role.VIEWER: 1, Role.MEMBER: 2, Role.LEAD: 3}
 
 
+SITE_RANK = {SiteRole.NONE: 0, SiteRole.AUDITOR: 1, SiteRole.ADMIN: 2}
+
+
 class Verb(StrEnum):
     VIEW = "view"
     SUBMIT = "submit"

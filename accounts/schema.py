@@ -10,7 +10,7 @@ from drf_spectacular.utils import OpenApiResponse
 from rest_framework import serializers
 
 from accounts.models import ApiToken, AuditEvent
-from accounts.roles import Role
+from accounts.roles import Role, SiteRole
 from accounts.tokens import LONGEST_DAYS, USUAL_DAYS
 
 ERROR = {
@@ -175,7 +175,13 @@ class GroupMappingSerializer(serializers.Serializer[Any]):
         required=False,
         help_text="A project; null, with a pattern only, gives each group a project of its own.",
     )
-    role = serializers.ChoiceField(choices=[role.value for role in Role])
+    role = serializers.ChoiceField(choices=[role.value for role in Role], allow_null=True, required=False)
+    site_role = serializers.ChoiceField(
+        choices=[role.value for role in SiteRole if role],
+        allow_null=True,
+        required=False,
+        help_text="In the place of `namespace` and `role`: for the whole site.",
+    )
 
 
 class GroupMappingListSerializer(serializers.Serializer[Any]):
@@ -183,7 +189,8 @@ class GroupMappingListSerializer(serializers.Serializer[Any]):
 
 
 class RoleOnlySerializer(serializers.Serializer[Any]):
-    role = serializers.ChoiceField(choices=[role.value for role in Role])
+    role = serializers.ChoiceField(choices=[role.value for role in Role], required=False)
+    site_role = serializers.ChoiceField(choices=[role.value for role in SiteRole if role], required=False)
 
 
 class SyncQuery(serializers.Serializer[Any]):
@@ -196,6 +203,9 @@ class RightsChangeSerializer(serializers.Serializer[Any]):
     role = serializers.CharField(allow_blank=True, help_text="Empty for a role that goes.")
     through = serializers.CharField(allow_blank=True, help_text="The directory group.")
     kind = serializers.ChoiceField(choices=["added", "changed", "removed", "gone"])
+    site_role = serializers.CharField(allow_blank=True, help_text="What comes or goes for the whole site; else empty.")
+    running = serializers.IntegerField(help_text="Jobs that who loses something has there.")
+    waiting = serializers.IntegerField(help_text="They are held, where no other role lets them run.")
 
 
 class SyncSerializer(serializers.Serializer[Any]):

@@ -1,11 +1,12 @@
 """Bringing accounts and roles in line with the directory: one person at sign-in, everybody in a pass.
 
-A role by hand (`manual`) and one's own namespace (`personal`) are never touched. What a pass changed for somebody is a
-MembershipChange, which `jobs` reads; who looks at an open page is asked again at once (`hints`).
+A role by hand (`manual`), also one for the site, and one's own namespace (`personal`) are never touched. What a pass changed
+for somebody is a MembershipChange, which `jobs` reads; who looks at an open page is asked again at once (`hints`).
 """
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -18,10 +19,10 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 from rest_framework.request import Request
 
-from accounts import audit, changes, grants, hints, people
+from accounts import audit, changes, grants, hints, people, site_roles
 from accounts.changes import BATCH
 from accounts.directory import Entry, Everybody, Group
-from accounts.grants import Known, Plan, Problem, Rule
+from accounts.grants import Plan, Problem, Rule
 from accounts.models import (
     AuditEvent,
     DirectorySync,
@@ -30,9 +31,10 @@ from accounts.models import (
     Namespace,
     User,
 )
-from accounts.roles import Role
+from accounts.roles import Role, SiteRole
 
 KEPT = 500  # passes that the page can show
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +64,14 @@ def sentence(kind: str, values: Mapping[str, Any]) -> str:
             "%(lost)s of %(before)s roles would be gone, so nothing was changed. "
             "Look at the directory, then apply it by hand."
         ),
+        "site_role_by_hand": _(
+            "%(name)s has the site role %(by_hand)s by hand, so %(role)s through %(source)s is not given. "
+            "Take the role by hand away first."
+        ),
+        "last_admin": _(
+            "The site would be left without an active admin, so %(names)s stays one. "
+            "Make somebody else an admin, or put the rule or the group right."
+        ),
         "away": _("The directory cannot be asked: %(words)s."),
     }
     return words[kind] % values
@@ -69,7 +79,12 @@ def sentence(kind: str, values: Mapping[str, Any]) -> str:
 
 def rules() -> list[Rule]:
     return [
-        Rule(group=row.group, namespace=row.namespace.slug if row.namespace else None, role=Role(row.role))
+        Rule(
+            group=row.group,
+            namespace=row.namespace.slug if row.namespace else None,
+            role=Role(row.role) if row.role else None,
+            site_role=SiteRole(row.site_role),
+        )
         for row in GroupMapping.objects.select_related("namespace")
     ]
 
@@ -80,10 +95,16 @@ def give_roles(person: User, entry: Entry, found: list[Group]) -> None:
     if _as_found(person, entry, found) is None:
         return  # as nearly always, and without the lock that all sign-ins would queue for
     _one_pass_at_a_time()
+    person.refresh_from_db(fields=["site_role", "site_role_source"])
     fresh = _as_found(person, entry, found)
     if fresh is None:
         return
     todo, person.directory_groups, person.supplementary_gids = fresh
+    site_roles.keep_an_admin(todo, {person.pk: person})
+    for problem in todo.problems:
+        if problem.kind == "last_admin":
+            logger.warning("Signing in: %s", sentence(problem.kind, problem.values))
+    site_roles.write(todo, {person.pk: person})
     _write(todo, {person.pk: person})
     person.save(update_fields=["directory_groups", "supplementary_gids"])
 
@@ -94,9 +115,9 @@ def _as_found(person: User, entry: Entry, found: list[Group]) -> tuple[Plan, lis
     groups = [directory.groups[dn] for dn in directory.groups_of(entry)]
     names, gids = sorted(group.name for group in groups), grants.gids_of(groups, entry)
     everybody = Everybody(people={person.subject: entry}, groups=directory.groups, unusable=[])
-    known = Known(pk=person.pk, subject=person.subject, roles=_roles_now([person.pk]).get(person.pk, {}))
+    known = site_roles.known(person, _roles_now([person.pk]).get(person.pk, {}))
     todo = grants.plan(everybody, rules(), [known], _projects())
-    is_same = not (todo.added or todo.removed or todo.changed)
+    is_same = not (todo.added or todo.removed or todo.changed or todo.site)
     if is_same and (person.directory_groups, person.supplementary_gids) == (names, gids):
         return None
     return todo, names, gids
@@ -119,18 +140,17 @@ def run(
     _one_pass_at_a_time()
     persons = {person.pk: person for person in _people_it_knows(everybody)}
     roles = _roles_now(persons)
-    known = [
-        Known(pk=pk, subject=person.subject, roles=roles.get(pk, {}), is_active=person.is_active)
-        for pk, person in persons.items()
-    ]
+    known = [site_roles.known(person, roles.get(pk, {})) for pk, person in persons.items()]
     in_force = rules() if extra_rules is None else list(extra_rules)
     todo = grants.plan(everybody, in_force, known, _projects())
+    site_roles.keep_an_admin(todo, persons)
     last = DirectorySync.objects.filter(is_applied=True).first()
     broken = grants.looks_broken(
         people=len(everybody.people),
         people_before=last.people if last else 0,
-        removed=len(todo.removed),
-        had=sum(len(one) for one in roles.values()),
+        removed=len(todo.removed) + todo.site_lost,
+        had=sum(len(one) for one in roles.values())
+        + sum(site_roles.is_from_group(person) for person in persons.values()),
         gone=len(todo.gone),
         active=sum(person.is_active for person in known),
     )
@@ -139,6 +159,8 @@ def run(
     if is_dry:
         return Outcome(todo, is_applied, problems)
     if is_applied:
+        # before accounts end: the last admin may go where the pass brings another
+        site_roles.write(todo, persons, by=by, request=request)
         _bring_people_in_line(everybody, todo, persons)
         _write(todo, persons, by=by, request=request)
     _keep_record(everybody, todo, problems, is_applied=is_applied, seconds=time.monotonic() - began)

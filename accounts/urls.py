@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.urls import path
 
-from accounts import admin_api, admin_views, api, audit_views, views
+from accounts import admin_api, admin_views, api, audit_views, member_views, views
 
 app_name = "accounts"
 urlpatterns = [
@@ -23,6 +23,8 @@ operator_urls = [
     path("admin/access/sync/", admin_views.sync_now, name="sync_now"),
     path("admin/access/<int:mapping_id>/", admin_views.change_mapping, name="change_mapping"),
     path("admin/access/projects/<str:name>/", admin_views.list_project, name="list_project"),
+    path("admin/access/people/<int:user_id>/", member_views.give_role, name="give_role"),
+    path("admin/access/roles/<int:membership_id>/", member_views.change_role, name="change_role"),
     path("admin/users/", admin_views.users, name="users"),
     path("admin/users/<int:user_id>/", admin_views.disable_user, name="disable_user"),
 ]

@@ -2,12 +2,26 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from accounts.directory import Entry, Everybody, Group
-from accounts.grants import Directory, Grant, Known, Rule, gids_of, looks_broken, plan, project_key
-from accounts.roles import Role
+from accounts.grants import (
+    Directory,
+    Grant,
+    Known,
+    Plan,
+    Rule,
+    SiteGrant,
+    gids_of,
+    keep_an_admin,
+    looks_broken,
+    plan,
+    project_key,
+)
+from accounts.roles import Role, SiteRole
 
 
 def group(name: str, *members: str, unit: str = "groups", gid: int | None = None, names: tuple[str, ...] = ()) -> Group:
@@ -121,3 +135,73 @@ def test_the_key_of_a_project_fits_its_column_and_is_told_apart() -> None:
     long = [f"cn={'x' * 600}{end},ou=groups" for end in "ab"]
     assert len({project_key(dn) for dn in long}) == 2 and all(len(project_key(dn)) <= 500 for dn in long)
     assert project_key("cn=ml-a,ou=groups") == "cn=ml-a,ou=groups"
+
+
+def site_rule(group: str, role: SiteRole) -> Rule:
+    return Rule(group, None, None, role)
+
+
+def holder(role: SiteRole = SiteRole.NONE, source: str = "", **more: Any) -> Known:
+    return Known(1, "ldap:alice", {}, name="alice", site=SiteGrant(role, source) if role else SiteGrant(), **more)
+
+
+ADMINS = site_rule("vision", SiteRole.ADMIN)
+AUDITORS = site_rule("vision", SiteRole.AUDITOR)
+IN_IT = everybody(group("vision", "uid=alice"))
+
+
+def test_a_rule_for_the_site_gives_its_role_and_no_namespace() -> None:
+    found = plan(IN_IT, [AUDITORS], [holder()], {})
+    assert found.site == [(holder(), SiteGrant(SiteRole.AUDITOR, "ldap:vision"))] and not found.added
+    assert not plan(IN_IT, [AUDITORS], [holder(SiteRole.AUDITOR, "ldap:vision")], {}).site
+
+
+def test_the_highest_of_two_groups_counts_and_a_second_of_the_same_role_is_no_news() -> None:
+    there = everybody(group("vision", "uid=alice"), group("ops", "uid=alice"))
+    rules = [AUDITORS, site_rule("ops", SiteRole.ADMIN)]
+    assert plan(there, rules, [holder()], {}).site == [(holder(), SiteGrant(SiteRole.ADMIN, "ldap:ops"))]
+    has = holder(SiteRole.AUDITOR, "ldap:vision")
+    assert not plan(there, [AUDITORS, site_rule("ops", SiteRole.AUDITOR)], [has], {}).site
+
+
+def test_who_leaves_the_group_or_is_gone_loses_it_and_what_is_by_hand_stays() -> None:
+    has = holder(SiteRole.ADMIN, "ldap:vision")
+    for there in (everybody(group("vision")), everybody(people=()), everybody(people=(person("alice", ended=True),))):
+        assert plan(there, [ADMINS], [has], {}).site == [(has, SiteGrant())]
+        assert not plan(there, [ADMINS], [holder(SiteRole.ADMIN, "manual")], {}).site
+    assert plan(IN_IT, [], [has], {}).site_lost == 1
+
+
+def test_less_by_hand_than_by_group_is_told_and_not_touched() -> None:
+    found = plan(IN_IT, [ADMINS], [holder(SiteRole.AUDITOR, "manual")], {})
+    assert not found.site and [problem.kind for problem in found.problems] == ["site_role_by_hand"]
+    assert not plan(IN_IT, [AUDITORS], [holder(SiteRole.ADMIN, "manual")], {}).problems
+
+
+def test_two_groups_of_one_name_give_no_role_for_the_site() -> None:
+    there = everybody(group("vision", "uid=alice", unit="students"), group("vision"))
+    assert not plan(there, [ADMINS], [holder()], {}).site
+
+
+def test_the_last_admin_stays_and_is_told() -> None:
+    last, other = holder(SiteRole.ADMIN, "ldap:vision"), Known(2, "ldap:bob", {}, name="bob")
+
+    def after(
+        *site: tuple[Known, SiteGrant], gone: tuple[Known, ...] = (), admins: tuple[Known, ...] = (last,)
+    ) -> Plan:
+        found = Plan(site=list(site), gone=list(gone))
+        keep_an_admin(found, admins=admins, revived=[])
+        return found
+
+    loses = (last, SiteGrant())
+    for kept in (after(loses), after(loses, gone=(last,)), after((last, SiteGrant(SiteRole.AUDITOR, "ldap:x")))):
+        assert not kept.site and not kept.gone and kept.problems[0].values == {"names": "alice"}
+    wins = (other, SiteGrant(SiteRole.ADMIN, "ldap:ops"))
+    assert after(loses, wins).site == [loses, wins]
+    assert after(loses, admins=(last, Known(3, "local:x", {}, site=SiteGrant(SiteRole.ADMIN, "manual")))).site == [
+        loses
+    ]
+    assert after(loses, wins, gone=(other,)).problems  # who is gone does not count
+    disabled = Known(2, "ldap:bob", {}, is_active=False, name="bob")
+    assert after(loses, (disabled, wins[1])).site == [(disabled, wins[1])]
+    assert after(loses, admins=()).site == [loses]  # there was none before

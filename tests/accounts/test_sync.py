@@ -49,7 +49,7 @@ def test_a_pass_changes_nothing_where_all_is_in_line(lab: Namespace) -> None:
     before = roles()
     outcome = sync.run(read_everybody())
     assert outcome.is_applied and roles() == before and not outcome.problems
-    assert DirectorySync.objects.get().changes == {"added": 0, "removed": 0, "changed": 0, "gone": 0}
+    assert DirectorySync.objects.get().changes == {"added": 0, "removed": 0, "changed": 0, "gone": 0, "site": 0}
 
 
 def test_who_left_a_group_loses_the_role_and_leaves_a_change_for_the_jobs(lab: Namespace, directory: Slapd) -> None:
@@ -238,6 +238,80 @@ def test_a_directory_that_lost_a_fifth_of_its_people_is_not_believed_but_by_an_a
     assert "100 of 200 people would be gone" in sync.sentence(*row.problems[0])
     assert sync.run(half, by=admin).is_applied
     assert User.objects.filter(source="ldap", is_active=False).count() == 4
+
+
+def test_a_site_role_by_group_comes_and_goes_with_a_sign_in_too(lab: Namespace, admin: User, directory: Slapd) -> None:
+    GroupMapping.objects.create(group="vision", site_role="auditor")
+    assert sign_in("alice").status_code == 302
+    alice = User.objects.get(username="alice")
+    assert (alice.site_role, alice.site_role_source) == ("auditor", "ldap:vision")
+    with changed(directory, f"cn=vision,{GROUPS}", "member", f"uid=alice,{PEOPLE}", add=False):
+        sign_in("alice")
+    alice.refresh_from_db()
+    assert (alice.site_role, alice.site_role_source) == ("", "manual")
+    told = AuditEvent.objects.filter(target="alice", action__startswith="site_role.").order_by("pk")
+    assert [row.action for row in told] == ["site_role.create", "site_role.delete"]
+
+
+def test_a_site_role_by_hand_is_not_touched(lab: Namespace, admin: User) -> None:
+    User.objects.filter(username="carol").update(site_role="admin")
+    GroupMapping.objects.create(group="vision-leads", site_role="auditor")
+    sync.run(read_everybody())
+    sign_in("carol")
+    GroupMapping.objects.filter(site_role="auditor").delete()
+    sync.run(read_everybody())
+    carol = User.objects.get(username="carol")
+    assert (carol.site_role, carol.site_role_source) == ("admin", "manual")
+
+
+def test_the_last_active_admin_is_not_lost_by_a_pass_or_a_sign_in(
+    lab: Namespace, admin: User, directory: Slapd
+) -> None:
+    GroupMapping.objects.create(group="vision-leads", site_role="admin")
+    sync.run(read_everybody())
+    User.objects.filter(pk=admin.pk).update(is_active=False)
+    GroupMapping.objects.filter(site_role="admin").delete()
+    outcome = sync.run(read_everybody(), by=admin)
+    assert [problem.kind for problem in outcome.problems] == ["last_admin"] and outcome.is_applied
+    row = sync.last_pass()
+    assert row is not None and "carol stays one" in sync.sentence(*row.problems[0])
+    sign_in("carol")
+    assert User.objects.get(username="carol").is_site_admin
+    everybody = read_everybody()
+    del everybody.people[User.objects.get(username="carol").subject]
+    assert "last_admin" in [problem.kind for problem in sync.run(everybody).problems]
+    with changed(directory, f"uid=carol,{PEOPLE}", "shadowExpire", "15000", add=True):
+        assert sign_in("carol").status_code == 403
+        assert User.objects.get(username="carol").is_active
+    User.objects.filter(pk=admin.pk).update(is_active=True)
+    sync.run(everybody)
+    carol = User.objects.get(username="carol")
+    assert (carol.is_active, carol.site_role) == (False, "")
+
+
+def test_the_last_admin_may_go_where_the_same_pass_brings_another(lab: Namespace, admin: User) -> None:
+    User.objects.filter(username="carol").update(site_role="admin")
+    User.objects.filter(pk=admin.pk).update(is_active=False)
+    GroupMapping.objects.create(group="vision", site_role="admin")
+    everybody = read_everybody()
+    del everybody.people[User.objects.get(username="carol").subject]
+    assert not sync.run(everybody).problems
+    assert not User.objects.get(username="carol").is_active
+    assert User.objects.get(username="alice").is_site_admin
+
+
+def test_site_roles_count_for_what_a_broken_directory_would_take(lab: Namespace, admin: User) -> None:
+    people_of = User.objects.bulk_create(
+        User(subject=f"ldap:a{n}", username=f"a{n}", source="ldap", site_role="auditor", site_role_source="ldap:x")
+        for n in range(12)
+    )
+    everybody = read_everybody()
+    for one in people_of:
+        entry = Entry(one.subject, f"uid={one.username}", one.username, one.username, "", None, None, False)
+        everybody.people[one.subject] = entry
+    outcome = sync.run(everybody)
+    assert [problem.kind for problem in outcome.problems] == ["roles_lost"]
+    assert User.objects.filter(site_role="auditor").count() == 12
 
 
 def test_a_thousand_people_more_cost_no_query_more(admin: User) -> None:

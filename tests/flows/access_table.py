@@ -89,6 +89,8 @@ ROUTES: dict[str, dict[str, Rule]] = {
     "/admin/access/sync/": {"POST": ADMIN},
     "/admin/access/<mapping_id>/": {"POST": ADMIN},
     "/admin/access/projects/<name>/": {"POST": ADMIN},
+    "/admin/access/people/<user_id>/": {"POST": ADMIN},
+    "/admin/access/roles/<membership_id>/": {"POST": ADMIN},
     "/admin/users/": {"GET": ADMIN},
     "/admin/users/<user_id>/": {"POST": ADMIN},
     "/api/v1/group-mappings/": {"GET": ADMIN, "POST": ADMIN},

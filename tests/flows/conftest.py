@@ -28,6 +28,7 @@ class Stage:
     draft: Draft
     view_id: int = 0
     mapping_id: int = 0
+    membership_id: int = 0
 
     def client(self, who: str) -> Client:
         client = Client(raise_request_exception=False)
@@ -45,6 +46,7 @@ class Stage:
             "draft_id": str(self.draft.pk),
             "view_id": str(self.view_id),
             "mapping_id": str(self.mapping_id),
+            "membership_id": str(self.membership_id),
             "user_id": str(self.job.owner_id),
             "username": "bob",
             "path": "out/model.txt",
@@ -57,7 +59,7 @@ class Stage:
             list(ApiToken.objects.order_by("pk").values_list("pk", "revoked_at")),
             list(Membership.objects.order_by("pk").values_list("pk", "role", "ends_at")),
             list(Namespace.objects.order_by("pk").values_list("pk", "gpu_limit")),
-            list(GroupMapping.objects.order_by("pk").values_list("pk", "group", "role")),
+            list(GroupMapping.objects.order_by("pk").values_list("pk", "group", "role", "site_role")),
             list(Draft.objects.order_by("pk").values_list("pk", "values")),
             list(SavedView.objects.order_by("pk").values_list("pk", "name", "namespace_id")),
             list(Runtime.objects.order_by("pk").values_list("pk", "version")),
@@ -88,4 +90,13 @@ def stage(vision: Namespace, alice: User, bob: User, carol: User, dave: User, ad
     )
     draft = Draft.objects.create(owner=alice, values={"name": "half"})
     rule = GroupMapping.objects.create(pk=777000778, group="vision", namespace=vision, role=Role.MEMBER)
-    return Stage(people=people, job=job, token=token, draft=draft, view_id=view.pk, mapping_id=rule.pk)
+    by_hand = Membership.objects.get(user=bob, namespace=vision)
+    return Stage(
+        people=people,
+        job=job,
+        token=token,
+        draft=draft,
+        view_id=view.pk,
+        mapping_id=rule.pk,
+        membership_id=by_hand.pk,
+    )

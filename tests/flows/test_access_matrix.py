@@ -41,6 +41,7 @@ MADE_UP = {
     "draft_id": "00000000-0000-4000-8000-000000000000",
     "view_id": "999999999",
     "mapping_id": "999999999",
+    "membership_id": "999999999",
     "user_id": "999999999",
     "username": "no-such-person",
     "path": "out/no-such",
