@@ -7,6 +7,7 @@ import time
 from collections import defaultdict
 from collections.abc import Collection, Sequence
 from dataclasses import asdict
+from datetime import timedelta
 from threading import Event
 from typing import Any
 
@@ -26,6 +27,7 @@ from jobs.states import JobStatus, Reason
 RELIST_EVERY = 5.0  # seconds; a look at the local cluster is cheap, and the age on the page stays small
 LINES_EVERY = 0.2
 RETRY_AFTER = 2.0
+LOGS_WAITED_FOR = timedelta(minutes=1)
 SETTLE_TRIES = 5  # people write a job now and then, not five times while it ends
 logger = logging.getLogger(__name__)
 
@@ -130,22 +132,29 @@ def bring_in_line(
     if changed := update_workers(workers, observed.workers):
         Worker.objects.bulk_update(changed, WORKER_FIELDS)
         faults.point("watch.pods_seen")
-    if manifest is not None:
-        follower.follow(attempt, workers)
+    is_read = manifest is None or follower.follow(attempt, workers)
     if observed.ended or manifest is None:
         follower.finish(workers)
     job = attempt.job
     if attempt.ended_at is None:
+        if observed.ended and not is_read and attempt.stop_code == Reason.STOPPED and not waited_for_logs(workers):
+            return workers  # its object goes as it is settled, and the last lines with it
         if observed.ended:
             settle(attempt, observed)
         elif manifest is None:
             settle(attempt, Observed.vanished())
         else:
             show_progress(job, attempt, observed, bool(changed))
-    if attempt.ended_at is not None and observed.ended:
+    if attempt.ended_at is not None and observed.ended and (is_read or waited_for_logs(workers)):
         # logs were read to their end above, after the pods had ended: now the objects may go
         dispatch.delete_objects(attempt)
     return workers
+
+
+def waited_for_logs(workers: Sequence[Worker]) -> bool:
+    """A machine that cannot be asked for the last lines keeps an object for a while, not for ever."""
+    ends = [worker.finished_at for worker in workers if worker.finished_at is not None]
+    return not ends or timezone.now() - max(ends) > LOGS_WAITED_FOR
 
 
 def settle(attempt: Attempt, observed: Observed) -> None:

@@ -61,7 +61,13 @@ def _kwok(settings: Settings) -> None:
 
 
 def _node(settings: Settings, name: str, number: int) -> dict[str, Any]:
-    size = {"cpu": "64", "memory": "512Gi", "pods": "110", "nvidia.com/gpu": str(settings.fake_gpus)}
+    size = {
+        "cpu": "64",
+        "memory": "512Gi",
+        "pods": "110",
+        "ephemeral-storage": "1Ti",
+        "nvidia.com/gpu": str(settings.fake_gpus),
+    }
     labels = {
         "kubernetes.io/hostname": name,
         "type": "kwok",

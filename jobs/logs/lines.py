@@ -17,7 +17,7 @@ from django.db import connection, transaction
 from jobs import faults, live
 from jobs.cluster.manifests import MAIN
 from jobs.cluster.port import Cluster, ObjectRef, RawLine
-from jobs.exceptions import ClusterError
+from jobs.exceptions import ClusterError, ObjectGone
 from jobs.logs.levels import LevelReader
 from jobs.logs.stretches import EVERY_LINE, NO_END, Wanted, backward, forward
 from jobs.logs.text import as_seen
@@ -44,29 +44,30 @@ class LogFollower:
     port: Cluster
     sink: Sink | None = None
 
-    def follow(self, attempt: Attempt, workers: Sequence[Worker]) -> int:
-        """Store what is new of each worker; the number of lines. Asks again later where the cluster does not answer."""
+    def follow(self, attempt: Attempt, workers: Sequence[Worker]) -> bool:
+        """Store what is new of each worker; whether all there is was read. False where the cluster did not answer."""
         ref = ObjectRef(attempt.kubernetes_namespace, attempt.object_name, attempt.uid)
-        stored = 0
-        for worker in workers:
-            while True:
-                try:
-                    found = self.port.logs(
-                        ref, str(worker), after=worker.log_number, limit=LINES_PER_BLOCK, positions=worker.log_positions
-                    )
-                    lines = _first(found, BYTES_PER_BLOCK)
-                except ClusterError as error:
-                    logger.warning("No log of %s %s now: %s", attempt, worker, error)
-                    break
-                if lines:
-                    store_lines(attempt, worker, lines)
-                    stored += len(lines)
-                    said = [line for line in lines if line.container == MAIN]  # what helpers say is no metric
-                    if self.sink and said:
-                        self.sink(worker, said)
-                if len(lines) < LINES_PER_BLOCK and sum(len(line.text) for line in lines) < BYTES_PER_BLOCK:
-                    break
-        return stored
+        return all([self._follow(ref, attempt, worker) for worker in workers])  # noqa: C419 - each, also after a failure
+
+    def _follow(self, ref: ObjectRef, attempt: Attempt, worker: Worker) -> bool:
+        while True:
+            try:
+                found = self.port.logs(
+                    ref, str(worker), after=worker.log_number, limit=LINES_PER_BLOCK, positions=worker.log_positions
+                )
+                lines = _first(found, BYTES_PER_BLOCK)
+            except ObjectGone:
+                return True
+            except ClusterError as error:
+                logger.info("No log of %s %s now: %s", attempt, worker, error)
+                return False
+            if lines:
+                store_lines(attempt, worker, lines)
+                said = [line for line in lines if line.container == MAIN]  # what helpers say is no metric
+                if self.sink and said:
+                    self.sink(worker, said)
+            if len(lines) < LINES_PER_BLOCK and sum(len(line.text) for line in lines) < BYTES_PER_BLOCK:
+                return True
 
     def finish(self, workers: Sequence[Worker]) -> None:
         """These workers have ended, and their lines were followed to the end."""

@@ -63,7 +63,7 @@ def run(yard: Yard, job: Job, number: int) -> tuple[Attempt, list[RawLine]]:
     Attempt.objects.filter(pk=attempt.pk).update(kubernetes_namespace=ref.namespace, object_name=ref.name)
     attempt.refresh_from_db()
     worker, follower = attempt.workers.get(), LogFollower(yard.cluster)
-    yard.wait(lambda: follower.follow(attempt, [worker]))  # some of it while it runs
+    yard.wait(lambda: follower.follow(attempt, [worker]) and worker.log_number)  # some of it while it runs
     yard.end_of(ref)
     follower.follow(attempt, [worker])
     raw = yard.lines(ref)

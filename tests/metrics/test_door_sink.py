@@ -27,7 +27,7 @@ class Pod:
         self.worker, _new = Worker.objects.get_or_create(attempt=job.attempts.get(), role="worker", index=index)
         self.written: list[str] = []
 
-    def logs(self, _ref: Any, _worker: str, *, after: int, limit: int) -> Sequence[RawLine]:
+    def logs(self, _ref: Any, _worker: str, *, after: int, limit: int, positions: Any) -> Sequence[RawLine]:
         return [
             RawLine(number, 1000.0 + number, text)
             for number, text in enumerate(self.written, start=1)

@@ -15,7 +15,7 @@ import aiohttp
 from jobs.cluster.kubernetes.client import Api, NotThere
 from jobs.cluster.kubernetes.loglines import Entry, read_line
 from jobs.cluster.kubernetes.workloads import core_path
-from jobs.exceptions import ClusterRefuses
+from jobs.exceptions import ClusterRefuses, ClusterUnavailable
 
 MOST_WAITING = 20_000  # lines of one container that are read and not stored yet; then its stream is not read any more
 SILENCE = 120.0  # seconds without a line after which a stream is opened anew: it may be half open
@@ -64,6 +64,8 @@ class Tail:
     read: Position
     restarts: int = 0  # of the container before this one: each has a log of its own
     waiting: deque[tuple[Entry, tuple[float, int]]] = field(default_factory=deque)  # each with the position behind it
+    failed: int = 0  # times in a row that its end could not be read
+    not_before: float = 0.0  # monotonic: when to try that again
     ended: bool = False  # the server said all it had to say at some moment; a container that ended says no more
     task: asyncio.Task[None] | None = None
 
@@ -103,15 +105,21 @@ class Tails:
             self._end(self._tails.pop(key))
 
     def finish(self, tail: Tail) -> None:
-        """The container has ended: read what is left, here and now. Raise ClusterUnavailable."""
+        """The container has ended: read what is left, here and now. Raise ClusterUnavailable, also soon after it failed."""
+        if time.monotonic() < tail.not_before:
+            raise ClusterUnavailable(f"The end of the log of {tail.pod} {tail.container} could not be read yet.")
         self._end(tail)
         skipped: dict[float, int] = {}
         before = Position(tail.read.time, tail.read.same)
         try:
             for line in self._api.lines(tail.path(), tail.query(follow=False), read=30.0):
                 _take(tail, line, before, skipped)
-        except (NotThere, ClusterRefuses):  # the pod is gone, or the container never began
+        except NotThere:  # the pod is gone, and its log with it
             logger.debug("no log of %s %s any more", tail.pod, tail.container)
+        except (ClusterUnavailable, ClusterRefuses) as error:
+            tail.not_before = time.monotonic() + min(FIRST_PAUSE * 2**tail.failed, LONGEST_PAUSE)
+            tail.failed += 1
+            raise ClusterUnavailable(str(error)) from error
         tail.ended = True
 
     def _end(self, tail: Tail) -> None:

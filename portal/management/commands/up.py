@@ -190,7 +190,7 @@ class Command(BaseCommand):
         if settings.OPERATOR.url:
             self.say(f"  operators    {settings.OPERATOR.url}/ has runtimes, access and users, and nothing else has")
         self.say(f"  data, logs   {home.data}")
-        if surroundings["TRAINHALL_LOCAL_GPUS"] != "0":
+        if settings.HAS_LOCAL_CLUSTER and surroundings["TRAINHALL_LOCAL_GPUS"] != "0":
             self.say(f"  GPUs         {surroundings['TRAINHALL_LOCAL_GPUS']} virtual ones: they are counted, not real")
         if shutil.which("git") is None:
             self.say("  git          is not installed, so code cannot come from git URLs")
