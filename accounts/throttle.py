@@ -31,10 +31,11 @@ BIND = "bind-"  # how the digest of a bind begins; no digest of a name does
 
 @dataclass(frozen=True, slots=True)
 class Try:
-    """One try that may go on. `left` is how many more this name has if it fails."""
+    """One try that may go on. `left` is how many more this name has if it fails, `left_here` how many this address has."""
 
     row: LoginAttempt
     left: int
+    left_here: int = PER_ADDRESS
 
     def was_right(self) -> None:
         """The name's failures are forgotten; those of others from this address are not."""
@@ -63,7 +64,8 @@ def begin(username: str, address: str | None) -> Try | TooMany:
     if wait := max(waits):
         return TooMany(seconds=wait)
     left = PER_NAME - of_name.filter(at__gt=now - WINDOW).count() - 1
-    return Try(row=LoginAttempt.objects.create(name_digest=digest, address=where), left=left)
+    left_here = PER_ADDRESS - of_address.filter(at__gt=now - WINDOW).count() - 1
+    return Try(row=LoginAttempt.objects.create(name_digest=digest, address=where), left=left, left_here=left_here)
 
 
 @transaction.atomic

@@ -76,7 +76,7 @@ def _login_page(
 def _refused(request: HttpRequest, form: LoginForm, wanted: str, attempt: throttle.Try) -> HttpResponse:
     """What is said of an account is said only to who knew its password; the rest is the same for every name."""
     refusal = refusal_of(request)
-    _record_failure(request, form.cleaned_data["username"])
+    _record_failure(request, form.cleaned_data["username"], attempt, refusal)
     if refusal is None or refusal.kind == "wrong":
         left = attempt.left if refusal is None else min(attempt.left, refusal.left)
         return _login_page(request, form, wanted, error=_wrong(left, refusal), status=401)
@@ -140,10 +140,18 @@ def _wrong(left: int, refusal: Refusal | None) -> str:
     ) % {"left": left}
 
 
-def _record_failure(request: HttpRequest, username: str) -> None:
-    """Only a name that exists is written down: people type passwords into the wrong field."""
-    known = User.objects.filter(username=username).exists()
-    audit.record(None, "session.failed", target=username if known else "", request=request)
+def _record_failure(request: HttpRequest, username: str, attempt: throttle.Try, refusal: Refusal | None) -> None:
+    """Only a name that exists is written down: people type passwords into the wrong field.
+
+    The tries that a flood is refused afterwards leave no rows, which nobody may ever delete; that it is, this one tells.
+    """
+    target = username if User.objects.filter(username=username).exists() else ""
+    audit.record(None, "session.failed", target=target, request=request)
+    by_directory = refusal is not None and refusal.kind == "wrong" and not refusal.left
+    spent = {"name": not attempt.left, "address": not attempt.left_here, "directory": by_directory}
+    if any(spent.values()):
+        after = {"no_tries_left_for": [what for what, is_so in spent.items() if is_so]}
+        audit.record(None, "session.throttled", target=target, after=after, request=request)
 
 
 def _landing(person: User, wanted: str) -> str:

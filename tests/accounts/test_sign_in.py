@@ -154,6 +154,18 @@ class TestThrottle:
         assert sign_in(Client()).status_code == 302
         assert "4 tries left" in sign_in(Client(), password="wrong").context["error"]
 
+    def test_a_flood_leaves_few_rows_that_say_so(self, alice: User) -> None:
+        for number in range(30):
+            sign_in(Client(), "alice", "wrong", address=f"10.0.0.{number}")
+        for number in range(30):
+            sign_in(Client(), f"name{number}", "wrong", address="10.0.1.1")
+        rows = AuditEvent.objects.order_by("id").filter(action="session.throttled")
+        assert [*rows.values_list("target", "address", "after")] == [
+            ("alice", "10.0.0.4", {"no_tries_left_for": ["name"]}),
+            ("", "10.0.1.1", {"no_tries_left_for": ["address"]}),
+        ]
+        assert AuditEvent.objects.filter(action="session.failed").count() == 5 + 20
+
     def test_rows_are_pruned(self, alice: User) -> None:
         sign_in(Client(), "old", "wrong")
         LoginAttempt.objects.update(at=timezone.now() - 2 * throttle.BIND_WINDOW - timedelta(minutes=1))
