@@ -5,7 +5,7 @@ export PORT ?= 8000
 venv := .venv
 python := $(venv)/bin/python
 
-.PHONY: run test lint bench vendor lock runtime dev
+.PHONY: run test lint bench vendor lock runtime dev cluster-up cluster-down test-cluster
 
 run:
 	@sh deploy/bootstrap.sh "$(PYTHON)" $(venv) requirements/runtime.txt "$$PORT"
@@ -28,6 +28,17 @@ lint: dev
 
 bench: dev
 	@exec $(python) tests/bench/run.py
+
+# a real Kubernetes on this machine: deploy/devcluster/README.md
+cluster-up: runtime
+	@exec $(python) -m deploy.devcluster up
+
+cluster-down: runtime
+	@exec $(python) -m deploy.devcluster down
+
+# against any other cluster with TRAINHALL_TEST_KUBECONFIG
+test-cluster: dev
+	@exec $(python) -m pytest -q -m cluster tests/cluster
 
 vendor:
 	sh deploy/vendor.sh

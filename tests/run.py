@@ -1,6 +1,7 @@
 """`make test`: the tests in two pytest processes, since a browser test leaves an event loop behind.
 
-Those that kill whole portals (`-m chaos`) take minutes; .ci/run runs them. Without Chromium the browser's part is skipped,
+Those that kill whole portals (`-m chaos`) take minutes, and those on a real Kubernetes (`make test-cluster`) need root: .ci/run
+runs them. Without Chromium the browser's part is skipped,
 loudly; under CI=true that is a failure.
 """
 
@@ -20,7 +21,9 @@ def pytest(*arguments: str) -> int:
 
 
 def main() -> int:
-    failed = pytest("-m", "not chaos", "tests", "--ignore=tests/browser", "--ignore=tests/bench", *sys.argv[1:])
+    failed = pytest(
+        "-m", "not chaos and not cluster", "tests", "--ignore=tests/browser", "--ignore=tests/bench", *sys.argv[1:]
+    )
     if shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome"):
         failed |= pytest("tests/browser", *sys.argv[1:])
     elif os.environ.get("CI") == "true":
@@ -28,6 +31,8 @@ def main() -> int:
         failed = 1
     else:
         print("\n=== SKIPPED: tests/browser needs Chromium (apt-get install chromium). ===\n")
+    if os.environ.get("CI") != "true":
+        print("\n=== SKIPPED: tests/cluster needs a real Kubernetes (make test-cluster starts one, as root). ===\n")
     return failed
 
 

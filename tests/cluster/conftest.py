@@ -1,0 +1,70 @@
+"""A real Kubernetes, once for all tests of a run: one that was named, one that already runs here, or one of our own.
+
+TRAINHALL_TEST_KUBECONFIG names any cluster whose admin the tests may be. Without it the dev cluster of this checkout is used: as
+it is where it runs, else it is started, and stopped again. Without root, Go or the packages it needs these tests are skipped, and
+say why; TRAINHALL_CLUSTER_TESTS=required makes that a failure.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from deploy.devcluster import __main__ as program
+from deploy.devcluster.api import Api
+from deploy.devcluster.programs import find
+from deploy.devcluster.settings import CannotStart, read
+
+Kubectl = Callable[..., str]
+
+
+@pytest.fixture(scope="session")
+def devcluster() -> Iterator[Path]:
+    """The kubeconfig of an admin."""
+    if named := os.environ.get("TRAINHALL_TEST_KUBECONFIG"):
+        yield Path(named)
+        return
+    settings = read({"CLUSTER_FAKE_NODES": "4", **os.environ})
+    if (settings.folder / "pki" / "done").exists() and Api(settings).ready():
+        yield settings.kubeconfig
+        return
+    try:
+        program.up(settings)
+    except CannotStart as reason:
+        program.down(settings)
+        if os.environ.get("TRAINHALL_CLUSTER_TESTS") == "required":
+            pytest.fail(f"The tests on a real cluster are mandatory here. {reason}")
+        pytest.skip(f"No real cluster: {reason}")
+    yield settings.kubeconfig
+    program.down(settings)
+
+
+@pytest.fixture(scope="session")
+def kubectl(devcluster: Path) -> Kubectl:
+    """What an admin types: its output, or the test fails with what it complained about."""
+    built = find(read(), "kubectl")
+    argv = [str(built) if built.exists() else shutil.which("kubectl") or "kubectl", "--kubeconfig", str(devcluster)]
+
+    def run(*words: str, text: str | None = None) -> str:
+        done = subprocess.run([*argv, *words], input=text, capture_output=True, text=True, timeout=120, check=False)
+        assert done.returncode == 0, f"kubectl {' '.join(words)}: {done.stderr}"
+        return done.stdout
+
+    return run
+
+
+@pytest.fixture
+def namespace(kubectl: Kubectl) -> Iterator[str]:
+    """A namespace of the test's own; Kubernetes takes it away while the next test runs."""
+    name = f"test-{uuid.uuid4().hex[:10]}"
+    kubectl("create", "namespace", name)
+    # pods are refused until the controllers have made it
+    kubectl("-n", name, "wait", "--for=create", "serviceaccount/default", "--timeout=30s")
+    yield name
+    kubectl("delete", "namespace", name, "--wait=false")
