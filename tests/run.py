@@ -1,8 +1,7 @@
 """`make test`: the tests in two pytest processes, since a browser test leaves an event loop behind.
 
 Those that kill whole portals (`-m chaos`) take minutes, and those on a real Kubernetes (`make test-cluster`) need root: .ci/run
-runs them. Without Chromium the browser's part is skipped,
-loudly; under CI=true that is a failure.
+runs them. Without Chromium the browser's part is skipped, loudly; under CI=true that is a failure.
 """
 
 from __future__ import annotations

@@ -71,12 +71,14 @@ def _proxy(settings: Settings) -> None:
     ports = {"port": settings.port_of("proxy"), "health_port": settings.port_of("proxy-health")}
     settings.fill("proxy.yaml", config, **ports)
     servers.start(settings, "proxy", [str(find(settings, "kube-proxy")), "--config", str(config)], read=[config])
+    servers.wait(settings, "proxy", lambda: servers.listens("127.0.0.1", ports["health_port"]))
 
 
 def _dns(settings: Settings) -> None:
     config = settings.folder / "node" / "Corefile"
     settings.fill("Corefile", config)
     servers.start(settings, "dns", [str(find(settings, "dns")), "-conf", str(config)], read=[config])
+    servers.wait(settings, "dns", lambda: servers.listens(settings.node_address, 53))
 
 
 def _policies(settings: Settings) -> None:

@@ -59,7 +59,8 @@ def up(settings: Settings, api: Api) -> None:
     path = f"/api/v1/nodes/{settings.node}"
 
     def registered() -> bool:
-        node = api.find(path)
+        # after a crash the node is still called ready for a while, by what its last kubelet said
+        node = api.find(path) if servers.listens("127.0.0.1", settings.port_of("kubelet")) else None
         return node is not None and is_ready(node)
 
     servers.wait(settings, "kubelet", registered)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import signal
+import socket
 import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -58,14 +60,14 @@ def running(settings: Settings, name: str) -> psutil.Process | None:
 
 
 def stop(settings: Settings, name: str) -> None:
-    process = running(settings, name)
-    if process is not None:
-        process.terminate()
-        try:
-            process.wait(PATIENCE)
-        except psutil.TimeoutExpired:
-            process.kill()
-            process.wait(PATIENCE)
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        process = running(settings, name)
+        if process is not None:
+            process.send_signal(number)
+        # not psutil's wait: some machines' process 1 takes seconds to reap what it inherits
+        deadline = time.monotonic() + PATIENCE
+        while running(settings, name) and time.monotonic() < deadline:
+            time.sleep(0.02)
     _path(settings, name).unlink(missing_ok=True)
 
 
@@ -78,6 +80,14 @@ def wait(settings: Settings, name: str, ready: Callable[[], bool], *, patience: 
         if time.monotonic() > deadline:
             raise CannotStart(f"{name} is not ready after {patience:.0f} s. {_last_words(settings, name)}")
         time.sleep(0.1)
+
+
+def listens(address: str, port: int) -> bool:
+    try:
+        socket.create_connection((address, port), timeout=1).close()
+    except OSError:
+        return False
+    return True
 
 
 def log(settings: Settings, name: str) -> Path:
