@@ -12,6 +12,9 @@ run:
 ifneq ($(LDAP)$(LDAP_URL),)
 	@sh deploy/bootstrap.sh "$(PYTHON)" $(venv) requirements/ldap.txt
 endif
+ifneq ($(OIDC_ISSUER),)
+	@sh deploy/bootstrap.sh "$(PYTHON)" $(venv) requirements/oidc.txt
+endif
 	@exec $(python) manage.py up
 
 test: dev
@@ -45,7 +48,7 @@ vendor:
 
 # needs uv
 lock:
-	for name in runtime dev export ldap; do uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --no-annotate -q \
+	for name in runtime dev export ldap oidc; do uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --no-annotate -q \
 	  requirements/$$name.in -o requirements/$$name.txt; done
 
 runtime:

@@ -218,7 +218,7 @@ def users(request: HttpRequest) -> HttpResponse:
     people = found.named_like(words)
     if state == "disabled":
         people = people.filter(is_active=False)
-    elif state in ("ldap", "local"):
+    elif state in ("ldap", "oidc", "local"):
         people = people.filter(source=state)
     page = Paginator(people.prefetch_related(found.WITH_ROLES), PAGE).get_page(request.GET.get("page"))
     rows = [(person, held(person.memberships.all()), site_role_in_words(person)) for person in page.object_list]

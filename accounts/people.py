@@ -56,21 +56,22 @@ def ensure_person(
 
 
 @transaction.atomic
-def from_directory(entry: Entry) -> User:
+def from_directory(entry: Entry, *, source: str = "ldap") -> User:
     """The account of an entry, made with a personal namespace if there is none yet, and brought in line with it.
 
-    The entry's UUID decides: another spelling is the same account, and a new entry with an old name a new one.
+    The entry's UUID decides, or the `sub` of an OpenID Connect provider: another spelling is the same account, and a
+    new entry with an old name a new one.
     """
     person = User.objects.filter(subject=entry.subject).first()
     if person is None:
         _one_at_a_time()
         person = User.objects.filter(subject=entry.subject).first()
     if person is None:
-        person = User(subject=entry.subject, username=label_of(entry), source="ldap", display_name=entry.display_name)
+        person = User(subject=entry.subject, username=label_of(entry), source=source, display_name=entry.display_name)
         person.set_unusable_password()
         bring_in_line(person, entry)
         person.save()
-        audit.record(None, "user.create", target=person.username, after={"source": "ldap", "entry": entry.dn})
+        audit.record(None, "user.create", target=person.username, after={"source": source, "entry": entry.dn})
         give_personal_namespace(person)
         return person
     if changed := bring_in_line(person, entry):

@@ -7,7 +7,7 @@ import logging
 from celery import shared_task
 from django.conf import settings
 
-from accounts import members, sync
+from accounts import lapse, members, sync
 
 logger = logging.getLogger(__name__)
 
@@ -34,3 +34,9 @@ def sync_directory() -> None:
 def end_roles() -> None:
     """Take away the roles by hand whose end has come; for every question about rights they ended at that second."""
     members.take_away_ended()
+
+
+@shared_task(soft_time_limit=300)
+def lapse_openid_roles() -> None:
+    """What groups of the OpenID Connect provider gave, and no sign-in has confirmed for days, is taken back."""
+    lapse.take_back_unconfirmed(days=settings.OPENID_ROLES_DAYS)

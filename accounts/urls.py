@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from django.urls import path
 
-from accounts import admin_api, admin_views, api, audit_views, member_views, views
+from accounts import admin_api, admin_views, api, audit_views, member_views, openid_views, views
 
 app_name = "accounts"
 urlpatterns = [
     path("login/", views.sign_in, name="login"),
     path("logout/", views.sign_out, name="logout"),
+    path("login/oidc/", openid_views.begin, name="openid_begin"),
+    path("login/oidc/answer/", openid_views.answer, name="openid_answer"),
     path("me/tokens/", views.my_tokens, name="tokens"),
     path("me/tokens/<str:key>/revoke/", views.revoke_token, name="revoke_token"),
     path("me/tokens/<str:key>/restore/", views.restore_token, name="restore_token"),

@@ -39,15 +39,15 @@ def sign_in(request: HttpRequest) -> HttpResponse:
     if request.method != "POST":
         if request.user.is_authenticated:
             return redirect(wanted)
-        return _login_page(request, LoginForm(), wanted)
+        return login_page(request, LoginForm(), wanted)
 
     form = LoginForm(request.POST)
     if not form.is_valid() or is_empty_secret(form.cleaned_data["password"]):
-        return _login_page(request, form, wanted, error=_("Type your user name and your password."), status=400)
+        return login_page(request, form, wanted, error=_("Type your user name and your password."), status=400)
     username = form.cleaned_data["username"]
     attempt = throttle.begin(username, audit.address_of(request))
     if isinstance(attempt, throttle.TooMany):
-        return _too_many(request, form, wanted, attempt.seconds)
+        return too_many(request, form, wanted, attempt.seconds)
     person = authenticate(request, username=username, password=form.cleaned_data["password"])
     if person is None:
         return _refused(request, form, wanted, attempt)
@@ -56,10 +56,10 @@ def sign_in(request: HttpRequest) -> HttpResponse:
         login(request, person)  # gives the session a new key
         request.session.set_expiry(TWELVE_HOURS if form.cleaned_data["keep"] else UNTIL_THE_BROWSER_CLOSES)
         audit.record(person, "session.login", request=request)
-    return redirect(_landing(person, wanted))
+    return redirect(landing(person, wanted))
 
 
-def _login_page(
+def login_page(
     request: HttpRequest, form: LoginForm, wanted: str, *, error: str = "", status: int = 200, seconds: int = 0
 ) -> HttpResponse:
     context = {
@@ -69,6 +69,7 @@ def _login_page(
         "wait_seconds": seconds,
         "login_help": settings.TRAINHALL_LOGIN_HELP,
         "has_directory": settings.DIRECTORY is not None,
+        "openid": settings.OPENID,
     }
     return render(request, "accounts/login.html", context, status=status)
 
@@ -79,9 +80,9 @@ def _refused(request: HttpRequest, form: LoginForm, wanted: str, attempt: thrott
     _record_failure(request, form.cleaned_data["username"], attempt, refusal)
     if refusal is None or refusal.kind == "wrong":
         left = attempt.left if refusal is None else min(attempt.left, refusal.left)
-        return _login_page(request, form, wanted, error=_wrong(left, refusal), status=401)
+        return login_page(request, form, wanted, error=_wrong(left, refusal), status=401)
     if refusal.kind == "too_many":
-        return _too_many(request, form, wanted, refusal.seconds)
+        return too_many(request, form, wanted, refusal.seconds)
     if refusal.kind == "busy":
         attempt.take_back()  # nobody looked at the password
     words, status = {
@@ -102,10 +103,10 @@ def _refused(request: HttpRequest, form: LoginForm, wanted: str, attempt: thrott
             403,
         ),
     }[refusal.kind]
-    return _login_page(request, form, wanted, error=words, status=status)
+    return login_page(request, form, wanted, error=words, status=status)
 
 
-def _too_many(request: HttpRequest, form: LoginForm, wanted: str, seconds: int) -> HttpResponse:
+def too_many(request: HttpRequest, form: LoginForm, wanted: str, seconds: int) -> HttpResponse:
     if seconds > 90:
         minutes = math.ceil(seconds / 60)
         words = ngettext(
@@ -119,7 +120,7 @@ def _too_many(request: HttpRequest, form: LoginForm, wanted: str, seconds: int) 
             "Too many failed tries. Try again in %(seconds)s seconds.",
             seconds,
         ) % {"seconds": seconds}
-    response = _login_page(request, form, wanted, error=words, status=429, seconds=seconds)
+    response = login_page(request, form, wanted, error=words, status=429, seconds=seconds)
     response["Retry-After"] = str(seconds)
     return response
 
@@ -154,7 +155,7 @@ def _record_failure(request: HttpRequest, username: str, attempt: throttle.Try, 
         audit.record(None, "session.throttled", target=target, after=after, request=request)
 
 
-def _landing(person: User, wanted: str) -> str:
+def landing(person: User, wanted: str) -> str:
     """Who has nothing but a namespace of their own is shown whom to ask, instead of an empty home page."""
     shares = Membership.objects.filter(user=person, namespace__kind="project").exists()
     if wanted == HOME and not shares and not person.sees_everything:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-pytest_plugins = ["tests.cast", "tests.directory"]
+pytest_plugins = ["tests.cast", "tests.directory", "tests.openid"]
 
 
 @pytest.fixture(scope="session")

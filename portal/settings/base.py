@@ -13,6 +13,7 @@ from django.core.exceptions import ImproperlyConfigured
 from portal.settings.clusters import read_clusters
 from portal.settings.directory import read_directory
 from portal.settings.env import env_int, env_list, env_path, env_secret, env_str, env_url
+from portal.settings.openid import read_openid
 from portal.settings.operator import read_operator
 
 BASE_DIR = Path(__file__).resolve().parent.parent.parent
@@ -147,10 +148,13 @@ STATICFILES_DIRS = [BASE_DIR / "static"]
 
 AUTH_USER_MODEL = "accounts.User"
 DIRECTORY = read_directory()
+OPENID = read_openid()
+OPENID_ROLES_DAYS = env_int("OIDC_ROLES_DAYS", 7, minimum=1, maximum=365)  # what its groups give, without a new sign-in
 # the directory first: a password of its people is never hashed here, which costs more than asking it
 AUTHENTICATION_BACKENDS = [
     *(["accounts.ldap.backend.DirectoryBackend"] if DIRECTORY else []),
     "accounts.auth.LocalBackend",
+    *(["accounts.oidc.backend.ProviderBackend"] if OPENID else []),
 ]
 LOGIN_URL = "accounts:login"
 LOGIN_REDIRECT_URL = "/"

@@ -38,12 +38,15 @@ MEMBERS = _rule("lead auditor admin", hides=True)
 HAND = _rule("admin", hides=True)  # roles by hand; a namespace one does not see is not there
 AUDIT = _rule("lead auditor admin")
 SIGNED_URL = _rule("", hides=True)  # the signature in the URL counts, not the person: without it nothing is there
+NOT_SET_UP = _rule("", hides=True)  # the second door, which is closed in these tests; open: test_openid.py
 ATTEMPT_TOKEN = _rule("")  # the token of the attempt counts, not the person
 
 ROUTES: dict[str, dict[str, Rule]] = {
     "/": {"GET": SIGNED_IN},
     "/login/": {"GET": EVERYONE, "POST": EVERYONE},
     "/logout/": {"POST": SIGNED_IN},
+    "/login/oidc/": {"POST": NOT_SET_UP},
+    "/login/oidc/answer/": {"GET": NOT_SET_UP},
     "/me/tokens/": {"GET": SIGNED_IN, "POST": SIGNED_IN},
     "/me/tokens/<key>/revoke/": {"POST": OWNER_ONLY},
     "/me/tokens/<key>/restore/": {"POST": SIGNED_IN},  # one's own, and only seconds after; else a sentence
