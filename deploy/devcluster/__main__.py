@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from deploy.devcluster import certificates, control, fakes, network, node, programs, remains, servers
+from deploy.devcluster import certificates, control, fakes, images, network, node, programs, remains, servers, volumes
 from deploy.devcluster.api import Api, is_ready
 from deploy.devcluster.settings import CannotStart, Settings, read
 
@@ -18,7 +18,7 @@ from deploy.devcluster.settings import CannotStart, Settings, read
 def up(settings: Settings) -> None:
     """Start what does not run, so that a second `up` mends what died, and wait until all of it is ready."""
     if settings.nodes:
-        node.check(settings)
+        node.check()
     programs.build(settings, programs.needed(settings))
     for name in ("logs", "servers", "node"):
         (settings.folder / name).mkdir(parents=True, exist_ok=True)
@@ -30,7 +30,17 @@ def up(settings: Settings) -> None:
             node.up(settings, api)
         else:
             _end_node(settings)
+        volumes.start(settings, api)
         fakes.up(settings, api)
+
+
+def build(settings: Settings) -> None:
+    """Everything that takes long and is kept: so that a test's first `up` takes seconds."""
+    programs.build(settings, programs.PROGRAMS)
+    if settings.nodes:
+        node.check()
+        for image in images.IMAGES:
+            images.make(settings, image)
 
 
 def down(settings: Settings) -> None:
@@ -38,7 +48,8 @@ def down(settings: Settings) -> None:
     if not settings.folder.exists():
         return
     with _alone(settings):
-        servers.stop(settings, "kwok")
+        for name in ("kwok", "volumes"):
+            servers.stop(settings, name)
         _end_node(settings)
         control.down(settings)
     shutil.rmtree(settings.folder)
@@ -82,8 +93,10 @@ def main() -> int:
         settings = read()
         if verb == "status":
             return status(settings)
+        if verb in ("build", "up") and settings.nodes:
+            node.install()
         if verb == "build":
-            programs.build(settings, programs.PROGRAMS)
+            build(settings)
         elif verb == "down":
             down(settings)
         else:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import os
 import platform
 import shutil
 import subprocess
@@ -103,6 +104,10 @@ def _unpack(work: Path, root: Path, packages: Sequence[str]) -> None:
     argv = ["apt-get", "--quiet", "--yes", "--no-install-recommends", "--download-only"]
     argv += [f"-o{name}={value}" for name, value in options.items()]
     done = subprocess.run([*argv, "install", *packages], capture_output=True, text=True, check=False)
+    if done.returncode and os.geteuid() == 0:
+        # a fresh container knows no packages, and an old list names versions that are gone
+        subprocess.run(["apt-get", "--quiet", "update"], capture_output=True, check=False)
+        done = subprocess.run([*argv, "install", *packages], capture_output=True, text=True, check=False)
     if done.returncode:
         raise CannotStart(f"apt-get cannot fetch {', '.join(packages)} (apt-get update?): {done.stderr.strip()}")
     for package in sorted((work / "debs").glob("*.deb")):

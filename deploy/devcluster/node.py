@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
@@ -37,7 +38,21 @@ def missing() -> list[str]:
     return sorted(packages | set(images.missing()))
 
 
-def check(settings: Settings) -> None:
+def install() -> None:
+    """Get what is missing, where this is a Debian and we are root; elsewhere `check` says what it is."""
+    packages = missing()
+    if not packages or os.geteuid() != 0 or shutil.which("apt-get") is None:
+        return
+    print(f"Installing {', '.join(packages)}…", file=sys.stderr, flush=True)
+    for words in (["update"], ["install", "--yes", "--no-install-recommends", *packages]):
+        argv = ["apt-get", "--quiet", *words]
+        environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+        done = subprocess.run(argv, env=environment, capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise CannotStart(f"{' '.join(argv)} failed: {done.stderr.strip()}")
+
+
+def check() -> None:
     if os.geteuid() != 0:
         raise CannotStart(
             "Real containers need root. CLUSTER_NODES=0 brings up the control plane alone, with fake nodes if you like."

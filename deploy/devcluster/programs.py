@@ -103,7 +103,8 @@ def _build(settings: Settings, module: Module, names: list[str]) -> None:
     unfinished.mkdir()
     # one call for all of them, so that both processors are busy while one program is linked
     packages = [PROGRAMS[name][1] for name in names]
-    argv = [go(), "build", "-trimpath", "-mod=readonly", "-ldflags", module.flags, "-o", f"{unfinished}/", *packages]
+    argv = [go(), "build", "-trimpath", "-buildvcs=false", "-mod=readonly", "-ldflags", module.flags]
+    argv += ["-o", f"{unfinished}/", *packages]
     done = subprocess.run(
         argv, cwd=module.folder, env={**os.environ, "CGO_ENABLED": "0"}, preexec_fn=lambda: os.nice(10), check=False
     )

@@ -1,6 +1,6 @@
 """Volumes on this machine's disk for claims of the class `devcluster`, and the class itself: the smallest provisioner.
 
-`python -m deploy.devcluster.volumes` serves until it is ended. A volume lies in <folder>/volumes/<namespace>/<claim>, is kept
+`up` starts it. A volume lies in <folder>/volumes/<namespace>/<claim>, is kept
 when its claim goes, and anybody may make folders of their own in it, as on a shared NFS export.
 """
 
@@ -11,12 +11,20 @@ import time
 from pathlib import Path
 from typing import Any
 
+from deploy.devcluster import servers
 from deploy.devcluster.api import Api, Refused
-from deploy.devcluster.settings import Settings, read
+from deploy.devcluster.settings import CHECKOUT, Settings, read
 
 CLASS = "devcluster"
 PROVISIONER = "trainhall.io/devcluster"
 PAUSE = 0.3  # seconds between two looks
+
+
+def start(settings: Settings, api: Api) -> None:
+    make_class(api)
+    itself = {"PYTHONPATH": str(CHECKOUT), "CLUSTER_DIR": str(settings.folder), "CLUSTER_PORT": str(settings.port)}
+    argv = [sys.executable, "-m", "deploy.devcluster.volumes"]
+    servers.start(settings, "volumes", argv, read=[Path(__file__)], environment=itself)
 
 
 def serve(settings: Settings) -> None:
