@@ -63,4 +63,4 @@ def change_role(request: HttpRequest, membership_id: int) -> HttpResponse:
 
 
 def _back_to(person: User) -> HttpResponse:
-    return redirect(f"{reverse('accounts:access')}?{urlencode({'person': person.username})}#people")
+    return redirect(f"{reverse('accounts:access')}?{urlencode({'person': person.username})}")

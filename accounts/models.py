@@ -50,6 +50,9 @@ class User(AbstractBaseUser):  # type: ignore[django-manager-missing] # knox's a
         help_text=_("`admin` or `directory`; only who disabled may enable again."),
     )
     directory_dn = models.CharField(max_length=1000, blank=True, default="", help_text=_("The entry, when last seen."))
+    directory_name = models.CharField(
+        max_length=150, blank=True, default="", help_text=_("What the directory called them then; `username` stays.")
+    )
     directory_groups = models.JSONField(default=list, blank=True, help_text=_("Names of groups, when last seen."))
     uid_number = models.PositiveIntegerField(null=True, blank=True, help_text=_("uidNumber of the directory."))
     gid_number = models.PositiveIntegerField(null=True, blank=True)
@@ -69,6 +72,12 @@ class User(AbstractBaseUser):  # type: ignore[django-manager-missing] # knox's a
     def acting_site_role(self) -> SiteRole:
         """The role for the site that this request acts with: a token for one namespace carries none."""
         return SiteRole(self.site_role) if self.bound_to is None else SiteRole.NONE
+
+    @property
+    def site_role_group(self) -> str:
+        """The directory group that gives the role for the site; empty for one by hand, and for none."""
+        kind, _colon, group = self.site_role_source.partition(":")
+        return group if self.site_role and kind == "ldap" else ""
 
     @property
     def is_site_admin(self) -> bool:
@@ -225,6 +234,7 @@ class DirectorySync(models.Model):
     people = models.PositiveIntegerField(default=0)
     grants = models.PositiveIntegerField(default=0, help_text=_("Roles the directory gives to people known here."))
     changes = models.JSONField(default=dict, help_text=_("How many of each kind."))
+    shared_names = models.JSONField(default=list, help_text=_("Names that more than one group of the directory has."))
     problems = models.JSONField(default=list, help_text=_("Sentences for an admin."))
 
     class Meta:

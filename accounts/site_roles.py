@@ -31,10 +31,6 @@ def known(person: User, roles: Mapping[tuple[str, str], Role]) -> Known:
     )
 
 
-def is_from_group(person: User) -> bool:
-    return bool(person.site_role) and person.site_role_source.startswith(SOURCE)
-
-
 def keep_an_admin(todo: Plan, persons: Mapping[int, User]) -> None:
     if not (todo.site or todo.gone):
         return

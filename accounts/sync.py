@@ -149,8 +149,7 @@ def run(
         people=len(everybody.people),
         people_before=last.people if last else 0,
         removed=len(todo.removed) + todo.site_lost,
-        had=sum(len(one) for one in roles.values())
-        + sum(site_roles.is_from_group(person) for person in persons.values()),
+        had=sum(len(one) for one in roles.values()) + sum(bool(person.site_role_group) for person in persons.values()),
         gone=len(todo.gone),
         active=sum(person.is_active for person in known),
     )
@@ -189,6 +188,7 @@ def _keep_record(
         people=len(everybody.people),
         grants=todo.grants,
         changes=grants.counted(todo),
+        shared_names=sorted(grants.shared_names(everybody.groups.values())),
         problems=[[problem.kind, dict(problem.values)] for problem in problems[:100]],
     )
     old = DirectorySync.objects.order_by("-pk").values_list("pk", flat=True)[KEPT : KEPT + 1]
@@ -222,7 +222,7 @@ def _bring_people_in_line(everybody: Everybody, todo: Plan, persons: dict[int, U
             fields.append("directory_groups")
         if fields:
             changed.append(person)
-    columns = [*people.FROM_ENTRY, "directory_dn", "directory_groups", "supplementary_gids"]
+    columns = [*people.FROM_ENTRY, "directory_dn", "directory_name", "directory_groups", "supplementary_gids"]
     User.objects.bulk_update(changed, columns, batch_size=BATCH)
     people.revive(persons[pk].subject for pk in todo.groups if persons[pk].disabled_by == "directory")
     people.end(person.subject for person in todo.gone)
