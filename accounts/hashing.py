@@ -1,4 +1,4 @@
-"""Who may hash a password now: as many as there are cores, each after the other (pure).
+"""Who may hash a password now: as many as there are cores to spare, the others after them (pure).
 
 A hash takes a quarter of a second of a core, which is what it is for. Of a hundred at once each would take as long as all of
 them, and every other page with it. Who cannot have it in time is turned away before anything is known of the name.
@@ -59,4 +59,4 @@ class Turns:
                 self._waiting -= 1
 
 
-turns = Turns(os.cpu_count() or 1)
+turns = Turns(max(1, (os.cpu_count() or 1) // 2))  # the other half is for everybody who is signed in

@@ -26,6 +26,7 @@ PER_ADDRESS = 20
 WINDOW = timedelta(minutes=1)
 BINDS = 3
 BIND_WINDOW = timedelta(minutes=10)
+FORGOTTEN = ""  # the name of a failure that counts for its address only
 BIND = "bind-"  # how the digest of a bind begins; no digest of a name does
 
 
@@ -38,8 +39,10 @@ class Try:
     left_here: int = PER_ADDRESS
 
     def was_right(self) -> None:
-        """The name's failures are forgotten; those of others from this address are not."""
-        LoginAttempt.objects.filter(name_digest=self.row.name_digest).delete()
+        """The name's failures are forgotten; an address that tried this name, too, has still failed so often."""
+        of_name = LoginAttempt.objects.filter(name_digest=self.row.name_digest)
+        of_name.filter(address=self.row.address).delete()
+        of_name.update(name_digest=FORGOTTEN)
 
     def take_back(self) -> None:
         """Nobody looked at the password."""

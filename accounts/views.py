@@ -83,8 +83,6 @@ def _refused(request: HttpRequest, form: LoginForm, wanted: str, attempt: thrott
         return login_page(request, form, wanted, error=_wrong(left, refusal), status=401)
     if refusal.kind == "too_many":
         return too_many(request, form, wanted, refusal.seconds)
-    if refusal.kind == "busy":
-        attempt.take_back()  # nobody looked at the password
     words, status = {
         "busy": (_("Too many people sign in at this moment. Try again in a few seconds."), 503),
         "away": (

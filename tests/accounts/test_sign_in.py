@@ -154,6 +154,15 @@ class TestThrottle:
         assert sign_in(Client()).status_code == 302
         assert "4 tries left" in sign_in(Client(), password="wrong").context["error"]
 
+    def test_an_address_that_tries_names_is_not_forgiven_when_their_people_come(self, alice: User, bob: User) -> None:
+        for number in range(18):
+            sign_in(Client(), f"name{number}", "wrong", address="10.0.0.1")
+        for name in ("alice", "bob"):
+            sign_in(Client(), name, "wrong", address="10.0.0.1")
+            assert sign_in(Client(), name, address="10.0.0.2").status_code == 302
+        assert sign_in(Client(), "another", "wrong", address="10.0.0.1").status_code == 429
+        assert "4 tries left" in sign_in(Client(), "alice", "wrong", address="10.0.0.3").context["error"]
+
     def test_a_flood_leaves_few_rows_that_say_so(self, alice: User) -> None:
         for number in range(30):
             sign_in(Client(), "alice", "wrong", address=f"10.0.0.{number}")

@@ -202,7 +202,7 @@ def test_more_passwords_than_can_be_looked_at_are_turned_away_alike(
     assert "Too many people sign in" in answers[0].content.decode()
     told = {answer.content.decode().split('role="alert"')[1].split("</p>")[0] for answer in answers}
     assert len(told) == 1
-    assert not LoginAttempt.objects.exists()  # nobody looked
+    assert LoginAttempt.objects.count() == 2  # or a flood that keeps everybody busy would never come to its end
     assert sign_in("admin", PASSWORD)[0].status_code == 302
 
 
