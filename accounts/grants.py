@@ -5,8 +5,8 @@ from __future__ import annotations
 import hashlib
 import re
 import unicodedata
-from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 
@@ -177,6 +177,12 @@ class Directory:
         """The highest first."""
         found = [grant for dn in sorted(groups) for grant in self._site_grants.get(dn, [])]
         return sorted(found, key=lambda grant: -SITE_RANK[grant.role])
+
+
+def shared_names(groups: Collection[Group]) -> set[str]:
+    """Names that more than one group has: who is in one of them is not in the other."""
+    counted = Counter(fold(group.name) for group in groups)
+    return {group.name for group in groups if counted[fold(group.name)] > 1}
 
 
 def gids_of(groups: Iterable[Group], person: Entry) -> list[int]:

@@ -87,7 +87,8 @@ def bring_in_line(person: User, entry: Entry) -> list[str]:
 
     Whether the account goes on is not among them: see `end` and `revive`.
     """
-    wanted = {name: getattr(entry, name) for name in FROM_ENTRY} | {"directory_dn": entry.dn[:1000]}
+    wanted = {name: getattr(entry, name) for name in FROM_ENTRY}
+    wanted |= {"directory_dn": entry.dn[:1000], "directory_name": entry.username[:150]}
     changed = [name for name, value in wanted.items() if getattr(person, name) != value]
     for name in changed:
         setattr(person, name, wanted[name])

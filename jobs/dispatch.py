@@ -26,7 +26,7 @@ from jobs.parsing import argv_of
 from jobs.queue import plan
 from jobs.snapshot import take_snapshot
 from jobs.states import JobStatus, Reason
-from jobs.tenancy import person_of
+from jobs.tenants import numbers_of, person_of
 
 DISPATCH_LOCK = 0x7261696E  # any number, the same in every process
 EXPLAINED_PER_PASS = 1000  # rows whose sentence is rewritten in one transaction; the next pass does the rest
@@ -134,6 +134,9 @@ def _launch(attempt: Attempt) -> None:
     except ClusterUnavailable as error:
         _launch_later(attempt, error)
     except ClusterForbids as error:
+        if tenancy.is_fresh(attempt.cluster, job.namespace):
+            _launch_later(attempt, ClusterUnavailable(f"The cluster does not know of new rights yet: {error}"))
+            return
         # nothing exists; the wish of the owner stays, and a person with the right may release it
         _give_up(attempt, Reason.FORBIDDEN, f"The cluster forbids it: {error}", hold=True)
     except (ClusterRefuses, ObjectDiffers, ObjectGone) as error:
@@ -247,8 +250,6 @@ def objects_of(attempt: Attempt, *, with_secrets: bool = True) -> Objects:
     )
 
 
-def _identity(job: Job) -> tuple[int, int, tuple[int, ...]] | None:
-    owner = job.owner
-    if owner.uid_number is None or owner.gid_number is None:
-        return None
-    return owner.uid_number, owner.gid_number, tuple(owner.supplementary_gids)
+def _identity(job: Job) -> tuple[int, int, tuple[int, ...]]:
+    uid, gids = numbers_of(job.owner)
+    return uid, gids[0], gids[1:]

@@ -79,6 +79,10 @@ class ClusterUnavailable(ClusterError):
         self.retry_after = retry_after
 
 
+class NotInLine(ClusterUnavailable):
+    """A namespace there is not as it must be before anything may start in it: looked at again, like a cluster that is away."""
+
+
 class ClusterForbids(ClusterError):
     """A right is missing (403): the job is held and the right is named."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from jobs.cluster.manifests import GPU, INSTANCE_LABEL, label_value
 from jobs.cluster.port import Manifest
@@ -12,11 +12,31 @@ from jobs.cluster.quantities import format_cpu, format_memory
 MANAGED_BY = "app.kubernetes.io/managed-by"
 MANAGED_LABEL = "trainhall.io/managed"  # what the admission policies select
 SUBJECT = "trainhall.io/subject"
+PEOPLE = "trainhall.io/people"  # who runs with which numbers; see Runner
 SYSTEM = "trainhall-system"  # where the portal's own accounts live
 POD_SECURITY = "v1.34"
 ROLES = "rbac.authorization.k8s.io"
-FIRST_UID = 100_000_000  # of people whom no directory gives a number: far from any that one gives
+# Numbers of our own, for people and projects to whom no directory gives any: above what SSSD, FreeIPA and container runtimes
+# give out (2,000,200,000), below what a pod may have (2^31 - 1). People first, then projects.
+FIRST_UID, FIRST_PROJECT_UID = 2_100_000_000, 2_130_000_000
+MOST_GROUPS = 32  # of one person: NFS looks at 16, and all people of a namespace must fit into 256 KiB
 UNUSUAL_PORTS = (2049, 443, 9000)  # NFS and S3
+
+
+@dataclass(frozen=True, slots=True)
+class Runner:
+    """Somebody whose pods may run in a namespace, and the numbers they run with: nobody runs with another's.
+
+    The admission policies read a line of it for each person. The one without a name is for pods that no person made.
+    """
+
+    name: str  # as RBAC calls the person
+    uid: int
+    gids: tuple[int, ...]  # the first is the person's own
+
+    @property
+    def line(self) -> str:
+        return f"{self.uid} {','.join(map(str, self.gids))} {self.name}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,12 +47,13 @@ class Tenancy:
     instance: str
     kind: str  # personal or project
     subject: str  # whose or which it is: one that bears another is not ours
-    uids: tuple[int, ...]  # the first is the default
-    gids: tuple[int, ...]
+    default: Runner  # of pods that nobody we know has made: the owner's numbers, or a project's own
+    runners: tuple[Runner, ...] = ()
     viewers: tuple[str, ...] = ()  # subjects as RBAC calls them; everybody with a role
     members: tuple[str, ...] = ()  # who may run something
     viewer_groups: tuple[str, ...] = ()
     member_groups: tuple[str, ...] = ()
+    is_archived: bool = False  # its owner has left: nothing new starts, nothing is lost
     gpu_limit: int | None = None
     cpu_limit_millis: int | None = None
     memory_limit_bytes: int | None = None
@@ -61,6 +82,7 @@ def _labels(wanted: Tenancy) -> dict[str, str]:
 
 
 def _namespace(wanted: Tenancy) -> Manifest:
+    everybody = [replace(wanted.default, name=""), *wanted.runners]
     return {
         "apiVersion": "v1",
         "kind": "Namespace",
@@ -71,6 +93,7 @@ def _namespace(wanted: Tenancy) -> Manifest:
                 **_labels(wanted),
                 MANAGED_LABEL: "true",
                 "trainhall.io/kind": wanted.kind,
+                "trainhall.io/state": "archived" if wanted.is_archived else "active",
                 "pod-security.kubernetes.io/enforce": "restricted",
                 "pod-security.kubernetes.io/enforce-version": POD_SECURITY,
                 "pod-security.kubernetes.io/audit": "restricted",
@@ -78,8 +101,9 @@ def _namespace(wanted: Tenancy) -> Manifest:
             },
             "annotations": {
                 SUBJECT: wanted.subject,
-                "trainhall.io/uids": ",".join(map(str, wanted.uids)),
-                "trainhall.io/gids": ",".join(map(str, wanted.gids)),
+                "trainhall.io/uids": ",".join(map(str, dict.fromkeys(one.uid for one in everybody))),
+                "trainhall.io/gids": ",".join(map(str, dict.fromkeys(gid for one in everybody for gid in one.gids))),
+                PEOPLE: "\n".join(one.line for one in everybody),
             },
         },
     }
@@ -135,6 +159,8 @@ def _quotas(wanted: Tenancy) -> list[Manifest]:
         "services.nodeports": "0",
         "services.loadbalancers": "0",
     }
+    if wanted.is_archived:
+        hard["pods"] = "0"
     if wanted.gpu_limit is not None:
         hard[f"requests.{GPU}"] = str(wanted.gpu_limit)
     if wanted.cpu_limit_millis is not None:

@@ -69,8 +69,10 @@ class ClusterNamespace(models.Model):
     namespace = models.ForeignKey(Namespace, on_delete=models.CASCADE, related_name="on_clusters")
     digest = models.CharField(max_length=64, blank=True, help_text=_("Of the objects that were applied."))
     looked_at = models.DateTimeField(null=True)
+    applied_at = models.DateTimeField(null=True, help_text=_("When something was written there last."))
     drift = models.JSONField(default=list, help_text=_("Sentences: what was last found otherwise, and put right."))
     drifted_at = models.DateTimeField(null=True)
+    is_drift_there = models.BooleanField(default=False, help_text=_("Whether the last look found some, too."))
     error = models.TextField(blank=True, help_text=_("Why it could not be brought in line, if it could not."))
 
     class Meta:

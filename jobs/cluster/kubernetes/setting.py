@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from jobs.cluster.port import Person
+
+RESERVED = ("system:", "trainhall:")  # names that Kubernetes and the portal give themselves
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,11 +27,18 @@ class Users:
 
     def name(self, person: Person) -> str:
         # someone whom the directory does not know must not be taken for the one it may know by that name tomorrow
-        prefix = self.user_prefix if person.source == "ldap" else f"trainhall:{person.source}:"
-        return f"{prefix}{person.username}"
+        named = f"{self.user_prefix}{person.username}"
+        if person.source == "ldap" and not named.startswith(RESERVED):
+            return named
+        return f"trainhall:{person.source}:{person.username}"
 
     def groups(self, person: Person) -> list[str]:
-        return [f"{self.group_prefix}{group}" for group in person.groups]
+        return self.group_names(person.groups)
+
+    def group_names(self, groups: Iterable[str]) -> list[str]:
+        """As RBAC calls them; where there is no prefix, a directory's group may be called like one of the cluster's own."""
+        named = (f"{self.group_prefix}{group}" for group in groups)
+        return [name for name in named if not name.startswith(RESERVED)]
 
 
 @dataclass(frozen=True, slots=True)
