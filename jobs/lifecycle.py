@@ -17,6 +17,7 @@ from django.utils import timezone
 
 from jobs import exits, faults, live, retries
 from jobs.cluster.observed import Observed
+from jobs.gang import leader_name, places
 from jobs.models import Attempt, Job, JobEvent, JobSecret, UsageInterval, Worker
 from jobs.states import FINAL, NOT_CHARGED, JobStatus, Reason, check_move
 
@@ -85,6 +86,7 @@ def admit(job: Job, nodes: Sequence[str]) -> Attempt | None:
     """queued -> starting: attempt N, its workers and their open usage intervals, in the dispatcher's transaction."""
     now = timezone.now()
     number = job.attempt_number + 1
+    groups = job.pod_groups
     waited = job.waited_seconds + (now - job.queued_at).total_seconds()
     text = f"Admitted on {', '.join(dict.fromkeys(nodes))}; its pods are being made."
     with transaction.atomic():
@@ -105,23 +107,25 @@ def admit(job: Job, nodes: Sequence[str]) -> Attempt | None:
             number=number,
             cluster_id=job.cluster_id,
             kubernetes_namespace=job.namespace.kubernetes_name,
-            object_name=f"j-{job.pk}-{number}",
+            object_name=leader_name(job.pk, number, groups),
             placement=list(nodes),
             admitted_at=now,
         )
         workers = Worker.objects.bulk_create(
-            Worker(attempt=attempt, index=index, node=node) for index, node in enumerate(nodes)
+            Worker(attempt=attempt, role=role, index=index, node=node)
+            for (role, index), node in zip(places(groups), nodes, strict=True)
         )
+        sizes = {group.role: group for group in groups}
         UsageInterval.objects.bulk_create(
             UsageInterval(
                 worker=worker,
                 namespace_id=job.namespace_id,
                 owner_id=job.owner_id,
                 priority=job.priority_id,
-                gpus=job.gpus,
-                gpu_type=job.gpu_type,
-                cpu_millis=job.cpu_millis,
-                memory_bytes=job.memory_bytes,
+                gpus=sizes[worker.role].gpus,
+                gpu_type=job.gpu_type if sizes[worker.role].gpus else "",
+                cpu_millis=sizes[worker.role].cpu_millis,
+                memory_bytes=sizes[worker.role].memory_bytes,
                 started_at=now,
             )
             for worker in workers

@@ -12,6 +12,7 @@ from jobs.capacity import Free, Request
 from jobs.cluster.registry import home_of
 from jobs.documents import iso
 from jobs.forecast import Forecast, Verdict, forecast
+from jobs.gang import pod_groups
 from jobs.models import Cluster, Job, PriorityClass
 from jobs.parsing import Parsed
 from jobs.queue import Wait, Waiting, plan
@@ -29,13 +30,7 @@ def look_ahead(parsed: Parsed, *, namespace: Namespace, user: User) -> Forecast:
         owner=user.username,
         priority=spec.priority,
         priority_value=PriorityClass.objects.get(pk=spec.priority).value,
-        request=Request(
-            workers=spec.resources.workers,
-            gpus=spec.resources.gpus,
-            gpu_type=spec.resources.gpu_type,
-            cpu_millis=spec.resources.cpu_millis,
-            memory_bytes=spec.resources.memory_bytes,
-        ),
+        request=Request.of(pod_groups(spec.launcher, spec.resources), gpu_type=spec.resources.gpu_type),
         queued_at=now,
         waited_before=0,
         time_limit=spec.time_limit,

@@ -39,7 +39,7 @@ FIELDS = [
     "tags",
     "charts",
 ]
-RESOURCE_FIELDS = ["workers", "gpus", "gpu_type", "cpus", "memory", "shm"]
+RESOURCE_FIELDS = ["workers", "gpus", "gpu_type", "cpus", "memory", "shm", "parameter_servers"]
 ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,199}")
 PARAMETER_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,99}")
 RESERVED_ENV = ("TRAINHALL_", "JOB_COMPLETION_INDEX")
@@ -113,6 +113,8 @@ class _Reader(FieldReader):
         for name in spec.env:
             if name in values or any(secret.name == name for secret in secrets):
                 self.wrong(f"env.{name}", "is both in env and in secrets; keep one")
+        if spec.resources.parameter_servers and spec.launcher != "tensorflow":
+            self.wrong("resources.parameter_servers", "belongs to the launcher tensorflow; leave it out")
         if self.errors:
             raise self.failure()
         return Parsed(spec=spec, secret_values=values)
@@ -250,6 +252,7 @@ class _Reader(FieldReader):
             workers=inner.whole(value, "workers", default=1, low=1, high=10_000),
             gpus=inner.whole(value, "gpus", default=0, low=0, high=1024),
             gpu_type=inner.text(value, "gpu_type", limit=60),
+            parameter_servers=inner.whole(value, "parameter_servers", default=0, low=0, high=1000),
         )
         return replace(
             basic,

@@ -12,6 +12,7 @@ from jobs.cluster.manifests import Rendering, manifest_for_people, render
 from jobs.cluster.port import Manifest
 from jobs.cluster.registry import home_of, internal_url
 from jobs.dispatch import objects_of
+from jobs.gang import leader_name
 from jobs.models import Attempt, Job
 from jobs.parsing import Parsed, argv_of
 from jobs.quoting import fill_in
@@ -27,7 +28,7 @@ def manifests_of(job: Job) -> list[Manifest]:
         number=1,
         cluster_id=job.cluster_id,
         kubernetes_namespace=job.namespace.kubernetes_name,
-        object_name=f"j-{job.pk}-1",
+        object_name=leader_name(job.pk, 1, job.pod_groups),
     )
     attempt.job = job
     return manifest_for_people(objects_of(attempt, with_secrets=False))

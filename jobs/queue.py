@@ -43,7 +43,7 @@ class Waiting:
 
 @dataclass(frozen=True, slots=True)
 class Holding:
-    """An attempt that holds capacity: from admission until its pods are gone. `nodes` has one name per worker."""
+    """An attempt that holds capacity: from admission until its pods are gone. `nodes` has one name per pod."""
 
     job_id: str
     namespace: str
@@ -124,12 +124,12 @@ def effective_priority(job: Ranked, now: datetime) -> int:
 def in_order(waiting: Iterable[Waiting], holding: Sequence[Holding], now: datetime) -> list[Waiting]:
     used: Counter[str] = Counter()
     for held in holding:
-        used[held.namespace] += held.request.workers * max(1, held.request.gpus)
+        used[held.namespace] += held.request.weight
     return ranked(waiting, used, now)
 
 
 def ranked(waiting: Iterable[RankedJob], used: Mapping[str, int], now: datetime) -> list[RankedJob]:
-    """The line: `used` says what each namespace holds, a worker counting as its GPUs, or one."""
+    """The line: `used` says what each namespace holds, a pod counting as its GPUs, or one."""
     return sorted(
         waiting, key=lambda job: (-effective_priority(job, now), used.get(job.namespace, 0), job.queued_at, job.id)
     )
@@ -152,9 +152,9 @@ class _Planner:
     def count(self, owner: str, priority: str, namespace: str, request: Request) -> None:
         self.running[owner, priority] += 1
         used = self.used[namespace]
-        used["gpus"] += request.workers * request.gpus
-        used["cpu_millis"] += request.workers * request.cpu_millis
-        used["memory_bytes"] += request.workers * request.memory_bytes
+        used["gpus"] += request.total_gpus
+        used["cpu_millis"] += request.total_cpu_millis
+        used["memory_bytes"] += request.total_memory_bytes
 
     def run(self) -> Plan:
         for job in in_order(self.snapshot.waiting, self.snapshot.holding, self.now):
@@ -225,14 +225,14 @@ class _Planner:
         limit = self.snapshot.namespaces.get(job.namespace, NamespaceLimit())
         used = self.used[job.namespace]
         asks = job.request
-        for what, bound, each in (
-            ("gpus", limit.gpus, asks.gpus),
-            ("cpu_millis", limit.cpu_millis, asks.cpu_millis),
-            ("memory_bytes", limit.memory_bytes, asks.memory_bytes),
+        for what, bound, asked in (
+            ("gpus", limit.gpus, asks.total_gpus),
+            ("cpu_millis", limit.cpu_millis, asks.total_cpu_millis),
+            ("memory_bytes", limit.memory_bytes, asks.total_memory_bytes),
         ):
-            if bound is None or used[what] + asks.workers * each <= bound:
+            if bound is None or used[what] + asked <= bound:
                 continue
-            more = amount(what, used[what] + asks.workers * each - bound)
+            more = amount(what, used[what] + asked - bound)
             text = f"Waiting for {more} more: {job.namespace} uses {amount(what, used[what])} of {amount(what, bound)}."
             return Reason.WAITING_FOR_QUOTA, text
         return None
@@ -288,8 +288,8 @@ class _Reservation:
 
 def why_never(request: Request, nodes: Sequence[Node], limit: NamespaceLimit | None) -> str | None:
     """Why no state of the cluster could ever run this, or None. With no node known, nothing is said."""
-    if limit and limit.gpus is not None and request.workers * request.gpus > limit.gpus:
-        return f"Never starts as asked: {request.workers * request.gpus} GPUs exceed the namespace's limit of {limit.gpus}."
+    if limit and limit.gpus is not None and request.total_gpus > limit.gpus:
+        return f"Never starts as asked: {request.total_gpus} GPUs exceed the namespace's limit of {limit.gpus}."
     if not nodes:
         return None
     return Free(nodes).why_never(request)

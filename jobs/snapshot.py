@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from accounts.models import Namespace
 from jobs.capacity import Node, Request
+from jobs.gang import places
 from jobs.keeping import ends_by, time_limit
 from jobs.models import Attempt, Cluster, Job, PriorityClass
 from jobs.queue import Holding, NamespaceLimit, Snapshot, Waiting
@@ -57,13 +58,7 @@ def nodes_of(cluster: Cluster) -> list[Node]:
 
 
 def request_of(job: Job) -> Request:
-    return Request(
-        workers=job.workers,
-        gpus=job.gpus,
-        gpu_type=job.gpu_type,
-        cpu_millis=job.cpu_millis,
-        memory_bytes=job.memory_bytes,
-    )
+    return Request.of(job.pod_groups, gpu_type=job.gpu_type)
 
 
 def waiting_of(job: Job) -> Waiting:
@@ -88,14 +83,15 @@ def waiting_of(job: Job) -> Waiting:
 
 def _holding_of(attempt: Attempt) -> Holding:
     job = attempt.job
-    nodes = [worker.node for worker in attempt.workers.all()]
+    order = {place: position for position, place in enumerate(places(job.pod_groups))}
+    workers = sorted(attempt.workers.all(), key=lambda worker: order.get((worker.role, worker.index), len(order)))
     return Holding(
         job_id=job.pk,
         namespace=job.namespace.slug,
         owner=job.owner.username,
         priority=job.priority_id,
         request=request_of(job),
-        nodes=tuple(nodes),
+        nodes=tuple(worker.node for worker in workers),
         ends_by=ends_by(job, attempt)
         or attempt.admitted_at + time_limit(job),  # of one not released yet, at the soonest
     )

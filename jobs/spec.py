@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class Resources:
-    """What each worker gets."""
+    """What each worker gets, and what a job has beside its workers."""
 
     workers: int = 1
     gpus: int = 0
@@ -15,6 +15,7 @@ class Resources:
     cpu_millis: int = 500
     memory_bytes: int = 512 * 2**20
     shm_bytes: int = 0
+    parameter_servers: int = 0  # of the launcher tensorflow; 0 means none, and no chief
 
     @property
     def total_gpus(self) -> int:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from django.db.models import BigIntegerField, ExpressionWrapper, F, Sum, Value
+from django.db.models import BigIntegerField, F, Sum, Value
 from django.db.models.functions import Greatest
 from django.utils import timezone
 from django.utils.translation import gettext as _
@@ -66,8 +66,7 @@ def _waiting() -> list[_InLine]:
 def _used() -> dict[str, dict[str, int]]:
     """By cluster and namespace, what snapshot.holding_on would tell the planner."""
     whole = BigIntegerField()
-    each = Greatest(Value(1), F("job__gpus"), output_field=whole)
-    weight = Sum(ExpressionWrapper(F("job__workers") * each, output_field=whole))
+    weight = Sum(Greatest(Value(1), F("workers__usage__gpus"), output_field=whole))
     rows = Attempt.objects.filter(ended_at=None).order_by().values_list("cluster_id", "job__namespace__slug")
     used: dict[str, dict[str, int]] = defaultdict(dict)
     for cluster, namespace, weighs in rows.annotate(weighs=weight):

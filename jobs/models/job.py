@@ -11,9 +11,10 @@ from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
 from accounts.models import Namespace
+from jobs.gang import PodGroup, pod_groups
 from jobs.models.catalogue import Cluster, CodeArchive, PriorityClass
 from jobs.querysets import JobQuerySet
-from jobs.spec import JobSpec, spec_from_dict
+from jobs.spec import JobSpec, Resources, spec_from_dict
 from jobs.states import JobStatus
 
 ID_ALPHABET = "0123456789bcdfghjklmnpqrstvwxyz"  # no vowels: an id never spells a word
@@ -130,6 +131,18 @@ class Job(models.Model):
     @property
     def total_gpus(self) -> int:
         return self.workers * self.gpus
+
+    @property
+    def pod_groups(self) -> tuple[PodGroup, ...]:
+        size = Resources(
+            workers=self.workers,
+            gpus=self.gpus,
+            gpu_type=self.gpu_type,
+            cpu_millis=self.cpu_millis,
+            memory_bytes=self.memory_bytes,
+            parameter_servers=self.spec["resources"].get("parameter_servers", 0),  # jobs from before there were any
+        )
+        return pod_groups(self.spec["launcher"], size)
 
 
 class JobSecret(models.Model):
