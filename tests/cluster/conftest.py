@@ -7,12 +7,14 @@ say why; TRAINHALL_CLUSTER_TESTS=required makes that a failure.
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 import subprocess
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
@@ -31,18 +33,30 @@ def devcluster() -> Iterator[Path]:
         yield Path(named)
         return
     settings = read({"CLUSTER_FAKE_NODES": "4", **os.environ})
-    if (settings.folder / "pki" / "done").exists() and Api(settings).ready():
+    running = (settings.folder / "pki" / "done").exists() and Api(settings).ready()
+    if not running:
+        try:
+            program.up(settings)
+        except CannotStart as reason:
+            program.down(settings)
+            lacking(f"No real cluster: {reason}")
+    with (settings.folder / "tests").open("w") as mark:
+        fcntl.flock(mark, fcntl.LOCK_SH)
         yield settings.kubeconfig
-        return
-    try:
-        program.up(settings)
-    except CannotStart as reason:
-        program.down(settings)
-        if os.environ.get("TRAINHALL_CLUSTER_TESTS") == "required":
-            pytest.fail(f"The tests on a real cluster are mandatory here. {reason}")
-        pytest.skip(f"No real cluster: {reason}")
-    yield settings.kubeconfig
-    program.down(settings)
+        if not running:
+            try:
+                fcntl.flock(mark, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                print("\nOther tests use the dev cluster now, so it is left running (make cluster-down).")
+            else:
+                program.down(settings)
+
+
+def lacking(why: str) -> NoReturn:
+    """Skipped, loudly; where these tests are mandatory it is a failure."""
+    if os.environ.get("TRAINHALL_CLUSTER_TESTS") == "required":
+        pytest.fail(f"{why} The tests on a real cluster are mandatory here.")
+    pytest.skip(why)
 
 
 @pytest.fixture(scope="session")
@@ -57,6 +71,13 @@ def kubectl(devcluster: Path) -> Kubectl:
         return done.stdout
 
     return run
+
+
+@pytest.fixture(scope="session")
+def containers(kubectl: Kubectl) -> None:
+    """For tests whose pods really run."""
+    if not kubectl("get", "nodes", "-l", "type=real", "-o", "name"):
+        lacking("No node here has the label type=real, which says that it has the images of the dev cluster.")
 
 
 @pytest.fixture

@@ -63,6 +63,7 @@ spec:
 PAGE = "echo hello > /tmp/index.html; httpd -f -p 8080 -h /tmp"
 
 
+@pytest.mark.usefixtures("containers")
 def test_two_ranks_of_an_indexed_job_find_each_other_by_name(kubectl: Kubectl, namespace: str) -> None:
     kubectl("-n", namespace, "apply", "-f", "-", text=GANG)
     kubectl("-n", namespace, "wait", "--for=condition=Complete", "job/gang", "--timeout=90s")
@@ -73,6 +74,7 @@ def test_two_ranks_of_an_indexed_job_find_each_other_by_name(kubectl: Kubectl, n
     assert kubectl("-n", namespace, "get", "pods", "-o", "name") == ""
 
 
+@pytest.mark.usefixtures("containers")
 def test_a_pod_waits_for_gpus_that_are_not_there(kubectl: Kubectl, namespace: str) -> None:
     total = int(
         kubectl("get", "nodes", "-l", "type=real", "-o", r"jsonpath={.items[0].status.allocatable.nvidia\.com/gpu}")
@@ -83,6 +85,7 @@ def test_a_pod_waits_for_gpus_that_are_not_there(kubectl: Kubectl, namespace: st
     assert "Insufficient nvidia.com/gpu" in why
 
 
+@pytest.mark.usefixtures("containers")
 def test_a_shell_in_a_container_without_python(kubectl: Kubectl, namespace: str) -> None:
     kubectl("-n", namespace, "apply", "-f", "-", text=pod("small", image="localhost/busybox:1"))
     kubectl("-n", namespace, "wait", "--for=condition=Ready", "pod/small", "--timeout=60s")
@@ -91,7 +94,8 @@ def test_a_shell_in_a_container_without_python(kubectl: Kubectl, namespace: str)
     kubectl("-n", namespace, "delete", "pod", "small", "--timeout=60s")
 
 
-def test_a_network_policy_closes_a_port_and_opens_it_again(kubectl: Kubectl, namespace: str, devcluster: Path) -> None:
+@pytest.mark.usefixtures("containers")
+def test_a_network_policy_closes_a_port_and_opens_it_again(kubectl: Kubectl, namespace: str) -> None:
     kubectl("-n", namespace, "apply", "-f", "-", text=pod("server", command=PAGE))
     kubectl("-n", namespace, "apply", "-f", "-", text=pod("caller"))
     kubectl("-n", namespace, "wait", "--for=condition=Ready", "pod/server", "pod/caller", "--timeout=60s")
@@ -109,6 +113,7 @@ def test_a_network_policy_closes_a_port_and_opens_it_again(kubectl: Kubectl, nam
     assert eventually(call) == "hello"
 
 
+@pytest.mark.usefixtures("containers")
 def test_a_service_has_an_address_of_its_own(kubectl: Kubectl, namespace: str) -> None:
     kubectl("-n", namespace, "apply", "-f", "-", text=pod("web", command=PAGE))
     kubectl("-n", namespace, "expose", "pod", "web", "--port=80", "--target-port=8080")
