@@ -127,7 +127,13 @@ def change(
     try:
         with transaction.atomic():
             view.save()
-            _audit(user, "view.change", view, before=before, after=view_document(view), request=request)
+            after = view_document(view)
+            if before["namespace"] == after["namespace"]:
+                _audit(user, "view.change", view, before=before, after=after, request=request)
+            else:
+                # a row for each place, as who leads one of them may not know of the other
+                _audit(user, "view.change", view, before=before, after=None, request=request)
+                _audit(user, "view.change", view, before=None, after=after, request=request)
     except IntegrityError as error:
         raise _name_is_taken(view.name) from error
     return view
@@ -196,7 +202,7 @@ def _audit(user: User, action: str, view: SavedView, *, before: Any, after: Any,
         user,
         action,
         target=str(view.pk or ""),
-        namespace=view.namespace.slug if view.namespace else "",
+        namespace=(after or before)["namespace"] or "",
         before=before,
         after=after,
         request=request,
