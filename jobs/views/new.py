@@ -58,8 +58,12 @@ def _submit(request: HttpRequest, user: User, values: Fields) -> tuple[Job | Non
         )
     except IdempotencyConflict:
         # the form came back from the browser's history, was changed, and is sent again: that is another job
-        made = Job.objects.get(owner=user, idempotency_key=values["idempotency_key"][:100])
+        mine = Job.objects.filter(owner=user, idempotency_key=values["idempotency_key"][:100])
+        # of one in a namespace that this person has left nothing is told: it may have another name by now
+        made = mine.visible_to(user).first()
         values |= {"idempotency_key": posted.of_a_new_page()["idempotency_key"]}
+        if made is None:
+            return None, {"form": [_("This form has made a job already. Submit again to make another job.")]}
         text = _("This form has made %(name)s (%(id)s) already. Submit again to make another job.")
         return None, {"form": [text % {"name": made.name, "id": made.pk}]}
     except JobError as error:
