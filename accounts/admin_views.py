@@ -157,6 +157,7 @@ def access_page(
     people = found.people(person.username if person else request.GET.get("person", ""))
     context = {
         "directory": settings.DIRECTORY,
+        "openid_groups": settings.OPENID.groups_claim if settings.OPENID else "",
         "rules": GroupMapping.objects.select_related("namespace"),
         "projects": Namespace.objects.filter(kind="project"),
         "roles": mappings.ROLES,

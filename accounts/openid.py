@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -74,16 +74,20 @@ def read_groups(provider: Provider, claims: Mapping[str, Any], entry: Entry) -> 
     told = claims.get(provider.groups_claim) if provider.groups_claim else None
     values = [told] if isinstance(told, str) else told if isinstance(told, list) else []
     texts = (_clean(value) for value in values[:MOST_GROUPS] if isinstance(value, str))
+    names = [name for name in dict.fromkeys(texts) if 0 < len(name) <= 300]
+    return groups_named(names, issuer=provider.issuer, member=entry.dn)
+
+
+def groups_named(names: Iterable[str], *, issuer: str, member: str) -> list[Group]:
     return [
         Group(
-            dn=f"{provider.issuer}#{name}",
+            dn=f"{issuer}#{name}",
             name=name,
-            members=frozenset({entry.dn}),
+            members=frozenset({member}),
             member_names=frozenset(),
             gid_number=None,
         )
-        for name in dict.fromkeys(texts)
-        if 0 < len(name) <= 300
+        for name in names
     ]
 
 

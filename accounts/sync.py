@@ -94,7 +94,7 @@ def give_roles(person: User, entry: Entry, found: list[Group]) -> None:
     """At sign-in: the roles that these groups give, no more and no fewer."""
     if _as_found(person, entry, found) is None:
         return  # as nearly always, and without the lock that all sign-ins would queue for
-    _one_pass_at_a_time()
+    one_pass_at_a_time()
     person.refresh_from_db(fields=["site_role", "site_role_source"])
     fresh = _as_found(person, entry, found)
     if fresh is None:
@@ -137,7 +137,7 @@ def run(
     `extra_rules` stand in for the stored ones, to show what they would do.
     """
     began = time.monotonic()
-    _one_pass_at_a_time()
+    one_pass_at_a_time()
     persons = {person.pk: person for person in _people_it_knows(everybody)}
     roles = _roles_now(persons)
     known = [site_roles.known(person, roles.get(pk, {})) for pk, person in persons.items()]
@@ -297,7 +297,7 @@ def _places(todo: Plan) -> dict[str, Namespace]:
     return found
 
 
-def _one_pass_at_a_time() -> None:
+def one_pass_at_a_time() -> None:
     """A sign-in during a pass must not be undone by what the pass read before it."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_advisory_xact_lock(hashtext('accounts.sync'))")

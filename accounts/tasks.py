@@ -7,7 +7,7 @@ import logging
 from celery import shared_task
 from django.conf import settings
 
-from accounts import lapse, members, sync
+from accounts import members, openid_roles, sync
 
 logger = logging.getLogger(__name__)
 
@@ -37,6 +37,6 @@ def end_roles() -> None:
 
 
 @shared_task(soft_time_limit=300)
-def lapse_openid_roles() -> None:
-    """What groups of the OpenID Connect provider gave, and no sign-in has confirmed for days, is taken back."""
-    lapse.take_back_unconfirmed(days=settings.OPENID_ROLES_DAYS)
+def follow_openid_groups() -> None:
+    """Roles by groups of the OpenID Connect provider follow the rules; those that no sign-in has confirmed for days end."""
+    openid_roles.bring_in_line(days=settings.OPENID_ROLES_DAYS)

@@ -45,7 +45,7 @@ app.conf.update(
         "warn of time limits": {"task": "jobs.tasks.warn_of_limits", "schedule": 5.0},
         "bring rights in line with the directory": {"task": "accounts.tasks.sync_directory", "schedule": SYNC_EVERY},
         "take away roles that have ended": {"task": "accounts.tasks.end_roles", "schedule": 10.0},
-        "take back roles that no sign-in confirms": {"task": "accounts.tasks.lapse_openid_roles", "schedule": 600.0},
+        "bring rights in line with OpenID Connect": {"task": "accounts.tasks.follow_openid_groups", "schedule": 120.0},
         "hold jobs of who left": {"task": "jobs.tasks.hold_jobs_of_who_left", "schedule": 10.0},
         "fetch code from git": {"task": "jobs.tasks.fetch_waiting_code", "schedule": 15.0},
         "remove what jobs left behind": {"task": "jobs.tasks.clean_up", "schedule": 600.0},

@@ -11,6 +11,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 
 import jwt
+from django.contrib.auth.models import update_last_login
+from django.db import transaction
 from django.http import HttpRequest
 from mozilla_django_oidc.auth import OIDCAuthenticationBackend
 
@@ -145,7 +147,11 @@ class Exchange(OIDCAuthenticationBackend):
         person = people.from_directory(entry, source=SOURCE)
         if not person.is_active:
             raise Refused("ended", "the account is disabled", person=person)
-        sync.give_roles(person, entry, read_groups(self.provider, claims, entry))
+        with transaction.atomic():
+            update_last_login(
+                User, person
+            )  # before its roles are seen, or `openid_roles` would take them for unconfirmed
+            sync.give_roles(person, entry, read_groups(self.provider, claims, entry))
         return person
 
     def _with_userinfo(self, access_token: str | None, id_token: str, payload: dict[str, Any]) -> dict[str, Any]:

@@ -18,9 +18,9 @@ from django.contrib.sessions.models import Session
 from django.test import Client
 from django.utils import timezone
 
-from accounts import lapse, people
+from accounts import openid_roles, people
 from accounts.models import AuditEvent, GroupMapping, LoginAttempt, Membership, MembershipChange, Namespace, User
-from accounts.tasks import lapse_openid_roles
+from accounts.tasks import follow_openid_groups
 from tests.accounts.test_own_paths import HOSTILE
 from tests.cast import PASSWORD
 from tests.directory import black_hole, certificate, free_port
@@ -193,16 +193,47 @@ def test_roles_that_no_sign_in_confirms_for_days_are_taken_back(op: Op) -> None:
     sign_in()
     person = User.objects.get()
     Membership.objects.create(user=person, namespace=speech, role="lead")
-    lapse_openid_roles()
+    follow_openid_groups()
     assert Membership.objects.filter(user=person).count() == 3  # with the namespace of one's own
     User.objects.update(last_login=timezone.now() - timedelta(days=7, seconds=1))
-    lapse_openid_roles()
+    follow_openid_groups()
     left = Membership.objects.filter(user=person).values_list("namespace__slug", flat=True)
     assert sorted(left) == ["alice", "speech"]
     assert MembershipChange.objects.get(user=person, namespace=vision, before="member").after == ""
-    assert lapse.take_back_unconfirmed(days=7) == []
+    assert openid_roles.bring_in_line(days=7) == []
     sign_in()
     assert Membership.objects.filter(user=person, namespace=vision).exists()
+
+
+def test_a_changed_rule_needs_no_new_sign_in(op: Op, django_assert_num_queries: Any) -> None:
+    vision = people.ensure_project("vision", members={})
+    for sub in op.people:
+        op.who = sub
+        sign_in()
+    of_alice = Membership.objects.filter(user__username="alice", namespace__kind="project")
+    rule = GroupMapping.objects.create(group="vision", namespace=vision, role="member")
+    pattern = GroupMapping.objects.create(group="vis*", namespace=None, role="lead")
+    site = GroupMapping.objects.create(group="vision", site_role="auditor")
+    assert openid_roles.bring_in_line(days=7) == ["alice"]
+    assert set(of_alice.values_list("role", flat=True)) == {"member", "lead"}
+    assert User.objects.get(username="alice").site_role == "auditor"
+    with django_assert_num_queries(4):
+        assert openid_roles.bring_in_line(days=7) == []
+    rule.delete()
+    pattern.delete()
+    site.delete()
+    assert openid_roles.bring_in_line(days=7) == ["alice"]
+    assert not of_alice.exists() and User.objects.get(username="alice").site_role == ""
+
+
+def test_a_sign_in_beside_a_pass_keeps_what_it_brought(op: Op) -> None:
+    vision = people.ensure_project("vision", members={})
+    GroupMapping.objects.create(group="vision", namespace=vision, role="member")
+    sign_in()
+    User.objects.update(last_login=timezone.now() - timedelta(days=8))
+    sign_in()
+    assert openid_roles.bring_in_line(days=7) == []
+    assert Membership.objects.filter(namespace=vision).exists()
 
 
 def test_without_a_claim_for_groups_nobody_gets_a_role(op: Op, settings: Any) -> None:
@@ -676,6 +707,15 @@ def test_a_certificate_is_checked_by_the_ca_that_an_admin_names(op: Op, settings
         behind_tls.told = {"token_endpoint": op.issuer + "/token"}
         known.forget()
         assert away(Client().post(BEGIN))  # what was safe does not become plain on the way
+
+
+def test_the_access_page_says_whose_groups_its_rules_are_about(op: Op, settings: Any) -> None:
+    people.ensure_person("admin", password=PASSWORD, site_role="admin")
+    client = Client()
+    client.post("/login/", {"username": "admin", "password": PASSWORD})
+    assert "(its claim groups)" in client.get("/admin/access/").content.decode()
+    settings.OPENID = known_provider(op.issuer, groups_claim="")
+    assert "No directory is connected" in client.get("/admin/access/").content.decode()
 
 
 def test_the_users_page_says_where_somebody_comes_from(op: Op) -> None:
