@@ -50,8 +50,11 @@ def why_waiting(job: Job) -> Wait | None:
     return None
 
 
-def cluster_document(cluster: Cluster) -> dict[str, Any]:
-    """A cluster as last seen, and what our own ledger leaves free on it."""
+def cluster_document(cluster: Cluster, *, reader: User | None = None) -> dict[str, Any]:
+    """A cluster as last seen, and what our own ledger leaves free on it.
+
+    What it answered while it could not be seen may name a pod or a namespace: that is for who sees all of them.
+    """
     nodes = nodes_of(cluster)
     free = Free(nodes)
     for held in holding_on(cluster):
@@ -62,7 +65,7 @@ def cluster_document(cluster: Cluster) -> dict[str, Any]:
         "kind": cluster.kind,
         "seen_at": iso(cluster.seen_at),
         "silent_seconds": round(silent, 1) if silent is not None else None,
-        "error": cluster.error,
+        "error": cluster.error if reader is not None and reader.sees_everything else _trouble(cluster),
         "gpus": {
             "total": sum(node.gpus for node in nodes if node.ready),
             "free": sum(max(0, room.gpus) for room in free.rooms.values()),
@@ -77,3 +80,7 @@ def cluster_document(cluster: Cluster) -> dict[str, Any]:
             for node in cluster.nodes
         ],
     }
+
+
+def _trouble(cluster: Cluster) -> str:
+    return _("It cannot be seen now; what it answers is shown to admins.") if cluster.error else ""

@@ -58,6 +58,6 @@ def home(request: HttpRequest) -> HttpResponse:
             "recent": [by_id[pk] for pk in recent if pk in by_id],
             "pinned": [by_id[pk] for pk in pinned if pk in by_id],
             "has_any": bool(rows or recent or pinned) or Job.objects.filter(owner=user).exists(),
-            "clusters": [cluster_document(cluster) for cluster in Cluster.objects.order_by("name")],
+            "clusters": [cluster_document(cluster, reader=user) for cluster in Cluster.objects.order_by("name")],
         },
     )

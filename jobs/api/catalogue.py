@@ -71,4 +71,6 @@ class ClustersView(APIView):
     @extend_schema(operation_id="clusters_list", responses={200: ANY_OBJECT})
     def get(self, request: Request) -> Response:
         """Places where jobs run, as last seen, and what is free there by our own ledger."""
-        return Response({"results": [cluster_document(cluster) for cluster in Cluster.objects.all()]})
+        return Response(
+            {"results": [cluster_document(cluster, reader=person(request)) for cluster in Cluster.objects.all()]}
+        )

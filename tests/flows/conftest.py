@@ -1,4 +1,4 @@
-"""The stage of the access matrix: the whole cast, and the things of alice's that they ask for."""
+"""The stages of these stories: the whole cast and what of alice's they ask for; and a project that dave may not learn of."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ from accounts import tokens
 from accounts.models import ApiToken, GroupMapping, Membership, Namespace, User
 from accounts.people import ensure_person
 from accounts.roles import Role, SiteRole
-from jobs import archives
+from jobs import archives, dispatch
 from jobs.models import Draft, Job, Runtime, SavedView
 from portal import seed
 from tests.factories import leave_file, make_job
+from tests.flows.hidden_project import Hidden, commons, job_beside, plant
 
 
 @dataclass
@@ -100,3 +101,27 @@ def stage(vision: Namespace, alice: User, bob: User, carol: User, dave: User, ad
         mapping_id=rule.pk,
         membership_id=by_hand.pk,
     )
+
+
+@pytest.fixture
+def hidden(alice: User) -> Hidden:
+    return plant(alice)
+
+
+@pytest.fixture
+def own(hidden: Hidden, alice: User, dave: User) -> dict[str, str]:
+    """What dave has: a project that he leads and alice works in, where a job waits behind the hidden one."""
+    project = commons((dave, Role.LEAD), (alice, Role.MEMBER))
+    job = job_beside(dave, project, hidden)
+    leave_file(job, "out/plain.txt", b"plain")
+    view = SavedView.objects.create(owner=dave, namespace=project, name="plain", query="status=queued")
+    draft = Draft.objects.create(owner=dave, values={"name": "plain"})
+    dispatch.admit_waiting()
+    return {
+        **hidden.names(),
+        "job_id": job.pk,
+        "name": project.slug,
+        "draft_id": str(draft.pk),
+        "view_id": str(view.pk),
+        "path": "out/plain.txt",
+    }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 
 from django.core.files.uploadedfile import SimpleUploadedFile
@@ -106,7 +107,7 @@ def plant(alice: User, *, secret_people: tuple[User, ...] = ()) -> Hidden:
 
     running, waiting = (Job.objects.get(pk=job_id) for job_id in ids)
     _let_run(running)
-    Job.objects.filter(pk=waiting.pk).update(queued_at=timezone.now() - timezone.timedelta(hours=1))
+    Job.objects.filter(pk=waiting.pk).update(queued_at=timezone.now() - timedelta(hours=1))
     leave_file(running, f"out/{MARK}-model.txt", MARK.encode())
     ChartLayout.objects.create(namespace=project, owner=None, layout={"pins": [MARK], "hidden": [MARK]})
     JobPin.objects.create(job=running, user=lead)
@@ -127,7 +128,8 @@ def plant(alice: User, *, secret_people: tuple[User, ...] = ()) -> Hidden:
 
 def _one_small_node(cluster: Cluster) -> None:
     node = {"name": "node-0", "gpus": 1, "gpu_type": "A100", "cpu_millis": 64_000, "memory_bytes": 2**38, "ready": True}
-    Cluster.objects.filter(pk=cluster.pk).update(nodes=[node], seen_at=timezone.now())
+    trouble = f'pods "{MARK}-pod" is forbidden in the namespace "p-{SLUG}"'
+    Cluster.objects.filter(pk=cluster.pk).update(nodes=[node], seen_at=timezone.now(), error=trouble)
 
 
 def _let_run(job: Job) -> None:
