@@ -198,7 +198,8 @@ class Api:
             plain["Content-Type"] = content
         headers = urllib3.HTTPHeaderDict(plain)  # a plain dict holds one group only
         for name, value in self._lines_of(person):
-            headers.add(name, value)
+            # the wire takes bytes, which http.client makes of Latin-1; Kubernetes reads them as UTF-8
+            headers.add(name, value.encode().decode("latin-1"))
         address = f"{self._client.configuration.host}{path}" + (f"?{urlencode(query)}" if query else "")
         answer = self._client.call_api(method, address, headers, body, None, (CONNECT, read)).response
         if answer.status >= 400:
