@@ -9,7 +9,7 @@ from django.utils.translation import gettext as _
 from accounts import audit
 from accounts.models import Membership, MembershipChange
 from accounts.roles import NEEDS, RANK, SiteRole, Verb
-from jobs import intents
+from jobs import intents, live
 from jobs.models import Job, JobEvent
 from jobs.states import JobStatus, Reason
 
@@ -28,6 +28,8 @@ def hold_jobs_of_who_left() -> int:
     waiting = Job.objects.filter(status=JobStatus.QUEUED, held_by=None).exclude(may_run).exclude(Exists(decided))
     held = sum(_hold(job) for job in waiting.select_related("owner", "namespace"))
     MembershipChange.objects.filter(pk__in=news).update(handled_at=timezone.now())
+    if news:
+        live.wake("jobs.tasks.follow_rights")
     return held
 
 

@@ -10,7 +10,7 @@ from celery.exceptions import SoftTimeLimitExceeded
 from django.db.models import Q
 from django.utils import timezone
 
-from jobs import cleaning, code, departures, dispatch, limits
+from jobs import cleaning, code, departures, dispatch, limits, tenancy
 from jobs.logs import sealing
 from jobs.models import Attempt, Job
 from jobs.states import FINAL, JobStatus
@@ -82,3 +82,15 @@ def clean_up() -> None:
 @shared_task(soft_time_limit=60)
 def hold_jobs_of_who_left() -> None:
     departures.hold_jobs_of_who_left()
+
+
+@shared_task(soft_time_limit=110)
+def follow_rights() -> None:
+    """Write what changed about people and limits to the clusters."""
+    tenancy.follow_rights()
+
+
+@shared_task(soft_time_limit=280)
+def keep_namespaces() -> None:
+    """Look for what other hands changed on the clusters, and put it right."""
+    tenancy.keep()

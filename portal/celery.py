@@ -47,6 +47,8 @@ app.conf.update(
         "take away roles that have ended": {"task": "accounts.tasks.end_roles", "schedule": 10.0},
         "bring rights in line with OpenID Connect": {"task": "accounts.tasks.follow_openid_groups", "schedule": 120.0},
         "hold jobs of who left": {"task": "jobs.tasks.hold_jobs_of_who_left", "schedule": 10.0},
+        "write changed rights to clusters": {"task": "jobs.tasks.follow_rights", "schedule": 10.0},
+        "keep namespaces on clusters": {"task": "jobs.tasks.keep_namespaces", "schedule": 120.0},
         "fetch code from git": {"task": "jobs.tasks.fetch_waiting_code", "schedule": 15.0},
         "remove what jobs left behind": {"task": "jobs.tasks.clean_up", "schedule": 600.0},
         "seal logs": {"task": "jobs.tasks.seal_logs", "schedule": 30.0},
