@@ -17,7 +17,7 @@ from rest_framework.request import Request
 
 from accounts import audit
 from accounts.models import User
-from jobs.cluster.environment import LAUNCHERS
+from jobs.cluster.launchers import LAUNCHERS
 from jobs.exceptions import NotAllowed, SpecError
 from jobs.models import Job, PriorityClass, Runtime
 from jobs.parsing import FIELDS, RESOURCE_FIELDS, parse_job

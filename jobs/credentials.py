@@ -12,7 +12,8 @@ import time
 from functools import cache
 
 from cryptography.fernet import Fernet, InvalidToken, MultiFernet
-from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from django.conf import settings
 
@@ -55,6 +56,17 @@ def verify_attempt_token(token: str) -> tuple[str, int] | None:
     return job_id, int(number)
 
 
+def ssh_key_pair(job_id: str, attempt: int) -> tuple[str, str]:
+    """Private and public key of an attempt whose pods reach each other by ssh, in OpenSSH's form; computed, as the token is."""
+    seed = hmac.new(_keys(b"attempt-ssh")[0], f"{job_id}.{attempt}".encode(), hashlib.sha256).digest()
+    key = Ed25519PrivateKey.from_private_bytes(seed)
+    private = key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.OpenSSH, serialization.NoEncryption()
+    )
+    public = key.public_key().public_bytes(serialization.Encoding.OpenSSH, serialization.PublicFormat.OpenSSH)
+    return private.decode(), public.decode() + "\n"
+
+
 def sign_code(sha256: str, job_id: str, attempt: int, *, now: float | None = None) -> str:
     """The query string of a read-only URL for one archive, one attempt, one day."""
     expires = int(now if now is not None else time.time()) + CODE_URL_LIFETIME
@@ -87,6 +99,7 @@ __all__ = [
     "decrypt",
     "encrypt",
     "sign_code",
+    "ssh_key_pair",
     "verify_attempt_token",
     "verify_code",
 ]

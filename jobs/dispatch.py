@@ -19,7 +19,7 @@ from jobs.checkpoints import resume_from
 from jobs.cluster.manifests import Rendering, render
 from jobs.cluster.observed import Observed
 from jobs.cluster.port import Cluster, ObjectRef, Objects
-from jobs.cluster.registry import connect, internal_url
+from jobs.cluster.registry import connect, helper_image, internal_url
 from jobs.exceptions import ClusterForbids, ClusterRefuses, ClusterUnavailable, ObjectDiffers, ObjectGone
 from jobs.models import Attempt, Job
 from jobs.parsing import argv_of
@@ -241,11 +241,12 @@ def objects_of(attempt: Attempt, *, with_secrets: bool = True) -> Objects:
             code_url=code_url,
             code_sha256=job.code.sha256 if job.code else "",
             secret_env=secrets,
-            helper_image=settings.TRAINHALL_HELPER_IMAGE,
+            helper_image=helper_image(attempt.cluster_id),
             resume_from=attempt.resume_from or "",
             argv=argv_of(spec.command, spec.parameters),
             identity=_identity(job),
             launcher=spec.launcher,
+            ssh_key=credentials.ssh_key_pair(job.pk, attempt.number) if spec.launcher == "mpi" else ("", ""),
         )
     )
 

@@ -57,18 +57,18 @@ def places(groups: tuple[PodGroup, ...]) -> list[tuple[str, int]]:
     return [(group.role, index) for group in groups for index in range(group.count)]
 
 
-def first_ranks(launcher: str, groups: tuple[PodGroup, ...]) -> dict[str, int]:
-    """By role, the rank of its first pod, so that no two pods that report numbers share one: chief, workers, then the others.
-
-    Under MPI the processes have ranks of their own, and what the launcher says is what they say.
-    """
-    if launcher == "mpi":
-        return {group.role: 0 for group in groups}
+def first_ranks(groups: tuple[PodGroup, ...]) -> dict[str, int]:
+    """By role, the rank of its first pod, so that no two pods share one: the chief's, the workers', then the others'."""
     found, first = {}, 0
     for group in sorted(groups, key=lambda group: (group.role != CHIEF, group.role != WORKER)):
         found[group.role] = first
         first += group.count
     return found
+
+
+def rank_of_lines(groups: tuple[PodGroup, ...], *, role: str, index: int) -> int:
+    """The rank whose numbers a pod's lines tell. An MPI launcher passes on what its ranks print, the first one above all."""
+    return 0 if role == LAUNCHER else first_ranks(groups).get(role, 0) + index
 
 
 def object_name(job_id: str, attempt: int) -> str:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from jobs.cluster import launchers
 from jobs.cluster.port import Manifest
 from jobs.cluster.rendering import (
     HELPER_SDK,
     INDEX_LABEL,
-    MASTER_PORT,
     RUN_FOLDER,
     RUNS,
     SDK_FOLDER,
@@ -15,6 +15,7 @@ from jobs.cluster.rendering import (
     Rendering,
     literal,
 )
+from jobs.gang import PodGroup
 
 
 def of_setup(job: Rendering) -> list[Manifest]:
@@ -28,17 +29,28 @@ def of_setup(job: Rendering) -> list[Manifest]:
     return env
 
 
-def of_agent(job: Rendering) -> list[Manifest]:
-    """For the sidecar that reads what the program writes; its rank is the pod's index."""
-    return [_index(), _value("PYTHONPATH", HELPER_SDK), *(_value(name, text) for name, text in _identity(job).items())]
+def of_agent(job: Rendering, group: PodGroup) -> list[Manifest]:
+    """For the sidecar that reads what the program writes; its rank is the pod's place in the attempt."""
+    return [
+        _index(),
+        _value("PYTHONPATH", HELPER_SDK),
+        *(_value(name, text) for name, text in _identity(job, group).items()),
+    ]
 
 
-def of_main(job: Rendering) -> list[Manifest]:
+def of_wait(job: Rendering) -> list[Manifest]:
+    """For the init container of an MPI launcher, which waits until its workers answer."""
+    return [_value("PYTHONPATH", HELPER_SDK), _value(launchers.MPI_HOSTS, launchers.mpi_hosts(job))]
+
+
+def of_main(job: Rendering, group: PodGroup) -> list[Manifest]:
     """Our defaults, then the user's values, then what tells the pod who it is; the index first, so that the rest may use it."""
-    plain = _defaults(job) | _launcher_environment(job)
+    plain = _defaults(job) | launchers.environment(job, group)
+    if job.spec.resources.gpus and not group.gpus:
+        plain["NVIDIA_VISIBLE_DEVICES"] = "void"  # an image that asks for all GPUs of the machine gets none
     plain |= {name: literal(value) for name, value in job.spec.env.items()}
     plain["PYTHONPATH"] = _python_path(job.spec.env.get("PYTHONPATH", ""))
-    plain |= _identity(job)
+    plain |= _identity(job, group)
     from_secrets = _secret_environment(job)
     plain.pop("JOB_COMPLETION_INDEX", None)
     return [
@@ -75,7 +87,8 @@ def _folders(job: Rendering) -> dict[str, str]:
     }
 
 
-def _identity(job: Rendering) -> dict[str, str]:
+def _identity(job: Rendering, group: PodGroup) -> dict[str, str]:
+    first = job.first_ranks[group.role]
     return {
         "TRAINHALL_URL": job.internal_url,
         "TRAINHALL_JOB_ID": job.job_id,
@@ -84,6 +97,7 @@ def _identity(job: Rendering) -> dict[str, str]:
         **_folders(job),
         "TRAINHALL_RESUME_FROM": literal(job.resume_from),
         "TRAINHALL_NOTICE_FILE": f"{RUN_FOLDER}/notice",
+        **({"TRAINHALL_FIRST_RANK": str(first)} if first else {}),
     }
 
 
@@ -98,51 +112,11 @@ def _secret_environment(job: Rendering) -> dict[str, Manifest]:
             found[secret.name] = _from_secret(secret.name, secret.from_secret, secret.key or secret.name)
         else:
             found[secret.name] = _from_secret(secret.name, job.name, f"env.{secret.name}")
-    own = _identity(job)
-    return {name: entry for name, entry in found.items() if name not in own and name != "JOB_COMPLETION_INDEX"}
-
-
-def _launcher_environment(job: Rendering) -> dict[str, str]:
-    try:
-        words = LAUNCHERS[job.launcher]
-    except KeyError:
-        raise ValueError(f"No manifest is known for the launcher {job.launcher!r}.") from None
-    return words(job)
-
-
-def _plain(job: Rendering) -> dict[str, str]:
-    """One process per pod."""
     return {
-        "RANK": "$(JOB_COMPLETION_INDEX)",
-        "WORLD_SIZE": str(job.spec.resources.workers),
-        "MASTER_ADDR": _first_host(job),
-        "MASTER_PORT": str(MASTER_PORT),
+        name: entry
+        for name, entry in found.items()
+        if not name.startswith("TRAINHALL_") and name != "JOB_COMPLETION_INDEX"
     }
-
-
-def _torchrun(job: Rendering) -> dict[str, str]:
-    """torchrun takes every option from PET_*; RANK and WORLD_SIZE serve scripts started without it."""
-    per_node = job.spec.resources.gpus or 1
-    return {
-        "MASTER_ADDR": _first_host(job),
-        "MASTER_PORT": str(MASTER_PORT),
-        "PET_NNODES": str(job.spec.resources.workers),
-        "PET_NPROC_PER_NODE": str(per_node),
-        "PET_NODE_RANK": "$(JOB_COMPLETION_INDEX)",
-        "PET_MASTER_ADDR": "$(MASTER_ADDR)",
-        "PET_MASTER_PORT": "$(MASTER_PORT)",
-        "PET_RDZV_ID": f"{job.job_id}-{job.attempt}",
-        "RANK": "$(JOB_COMPLETION_INDEX)",
-        "WORLD_SIZE": str(job.spec.resources.workers * per_node),
-        "TORCH_NCCL_ASYNC_ERROR_HANDLING": "1",
-    }
-
-
-LAUNCHERS = {"plain": _plain, "torchrun": _torchrun}
-
-
-def _first_host(job: Rendering) -> str:
-    return f"{job.name}-0.{job.name}"
 
 
 def _index() -> Manifest:

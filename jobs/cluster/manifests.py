@@ -1,37 +1,38 @@
-"""What an attempt looks like on a cluster: a JobSpec becomes a suspended Indexed Job, a Service and a Secret. Pure."""
+"""What an attempt looks like on a cluster: a JobSpec becomes suspended Indexed Jobs, one for each role, a Service and a Secret.
+
+Pure.
+"""
 
 from __future__ import annotations
 
 import copy
 import hashlib
 import json
-import re
-from typing import Any
 
-from jobs.cluster import environment
+from jobs.cluster import mpi, podspec
+from jobs.cluster.podspec import AGENT, GPU, GPU_PRODUCT, MAIN, SETUP
 from jobs.cluster.port import Manifest, Objects
-from jobs.cluster.quantities import format_cpu, format_memory, parse_cpu, parse_memory
-from jobs.cluster.rendering import (
-    INDEX_LABEL,
-    MASTER_PORT,
-    RUN_FOLDER,
-    RUNS,
-    SDK_FOLDER,
-    TOKEN_FOLDER,
-    WORKSPACE,
-    Rendering,
-    literal,
-    object_name,
-)
+from jobs.cluster.rendering import INDEX_LABEL, Rendering, label_value
 from jobs.exits import CHECKPOINTED, SAID_BY_PROGRAM
-from jobs.spec import Resources, spec_to_dict
+from jobs.gang import WORKER, PodGroup, object_name
+from jobs.spec import spec_to_dict
 
-__all__ = ["INDEX_LABEL", "Rendering", "is_same", "label_value", "manifest_for_people", "object_name", "render"]
+__all__ = [
+    "AGENT",
+    "GPU",
+    "GPU_PRODUCT",
+    "INDEX_LABEL",
+    "MAIN",
+    "SETUP",
+    "Rendering",
+    "is_same",
+    "label_value",
+    "manifest_for_people",
+    "object_name",
+    "render",
+]
 
-ROLE = "worker"
-MAIN, SETUP, AGENT = "main", "setup", "agent"
-GPU = "nvidia.com/gpu"
-GPU_PRODUCT = "nvidia.com/gpu.product"  # the node label that spec.resources.gpu_type is compared with
+ROLE = WORKER
 SECONDS_AFTER_FINISH = 24 * 3600  # the watcher deletes earlier, once outcome and logs are stored
 MASK = "********"
 
@@ -39,24 +40,15 @@ INSTANCE_LABEL = "trainhall.io/instance"
 JOB_LABEL = "trainhall.io/job"
 ATTEMPT_LABEL = "trainhall.io/attempt"
 ROLE_LABEL = "trainhall.io/role"
+LEADER_LABEL = "trainhall.io/leader"  # on the Jobs of the other roles: the name of the one whose end decides
 DIGEST_ANNOTATION = "trainhall.io/spec-sha256"
 IDENTITY_LABELS = (INSTANCE_LABEL, JOB_LABEL, ATTEMPT_LABEL)
 
-_LABEL_VALUE = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")
-_SMALL = {
-    "requests": {"cpu": "50m", "memory": "128Mi", "ephemeral-storage": "64Mi"},
-    "limits": {"cpu": "1", "memory": "128Mi", "ephemeral-storage": "64Mi"},
-}
-
-_AGENT = {
-    "requests": {"cpu": "10m", "memory": "32Mi", "ephemeral-storage": "64Mi"},
-    "limits": {"cpu": "500m", "memory": "128Mi", "ephemeral-storage": "1Gi"},
-}
-
 
 def render(job: Rendering) -> Objects:
-    """The manifests of one attempt, the leader Job suspended."""
-    return Objects(jobs=(_job(job),), service=_service(job), config_map=None, secret=_secret(job))
+    """The manifests of one attempt, the leader's Job first, all of them suspended."""
+    jobs = tuple(_job(job, group) for group in job.groups)
+    return Objects(jobs=jobs, service=_service(job), config_map=None, secret=_secret(job))
 
 
 def manifest_for_people(objects: Objects) -> list[Manifest]:
@@ -72,7 +64,7 @@ def manifest_for_people(objects: Objects) -> list[Manifest]:
     return shown
 
 
-def labels(job: Rendering) -> dict[str, str]:
+def labels(job: Rendering, role: str = "") -> dict[str, str]:
     """For people and selectors only: users can forge labels, so objects are recognised by UID."""
     return {
         "app.kubernetes.io/managed-by": "trainhall",
@@ -80,18 +72,9 @@ def labels(job: Rendering) -> dict[str, str]:
         JOB_LABEL: job.job_id,
         ATTEMPT_LABEL: str(job.attempt),
         "trainhall.io/user": label_value(job.username),
-        ROLE_LABEL: ROLE,
+        ROLE_LABEL: role or job.groups[0].role,
         "trainhall.io/priority": label_value(job.spec.priority),
     }
-
-
-def label_value(text: str) -> str:
-    """The text itself where it is a label value, else a readable part and a hash, so that two never meet."""
-    if _LABEL_VALUE.fullmatch(text):
-        return text
-    readable = re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")[:40].strip("-")
-    digest = hashlib.sha256(text.encode()).hexdigest()[:10]
-    return f"{readable}-x{digest}" if readable else f"x{digest}"
 
 
 def is_same(found: Manifest, wanted: Manifest) -> bool:
@@ -109,6 +92,8 @@ def spec_digest(job: Rendering) -> str:
     """What was asked of the cluster, as a hash: equal for every repetition of a launch, also by a newer portal."""
     spec = spec_to_dict(job.spec)
     del spec["charts"]  # how its pages look is nothing to a cluster
+    if not spec["resources"]["parameter_servers"]:
+        del spec["resources"]["parameter_servers"]  # attempts from before there were any
     asked = {"spec": spec, "argv": job.argv, "code": job.code_sha256}
     return hashlib.sha256(json.dumps(asked, sort_keys=True, ensure_ascii=True).encode()).hexdigest()
 
@@ -116,15 +101,16 @@ def spec_digest(job: Rendering) -> str:
 # Objects
 
 
-def _job(job: Rendering) -> Manifest:
-    workers = job.spec.resources.workers
+def _job(job: Rendering, group: PodGroup) -> Manifest:
+    leader = job.groups[0].role
+    follows = {LEADER_LABEL: job.job_name(leader)} if group.role != leader else {}
     return {
         "apiVersion": "batch/v1",
         "kind": "Job",
         "metadata": {
-            "name": job.name,
+            "name": job.job_name(group.role),
             "namespace": job.kubernetes_namespace,
-            "labels": labels(job),
+            "labels": labels(job, group.role) | follows,
             "annotations": {
                 "trainhall.io/submitted-by": job.username,
                 "trainhall.io/name": job.spec.name,
@@ -134,14 +120,14 @@ def _job(job: Rendering) -> Manifest:
         "spec": {
             "suspend": True,
             "completionMode": "Indexed",
-            "completions": workers,
-            "parallelism": workers,
+            "completions": group.count,
+            "parallelism": group.count,
             "backoffLimit": 0,  # one attempt, one object: a retry is attempt N+1
             "activeDeadlineSeconds": job.spec.time_limit,
             "ttlSecondsAfterFinished": SECONDS_AFTER_FINISH,
             "podReplacementPolicy": "Failed",  # never two pods on the same checkpoint directory
             "podFailurePolicy": _failure_policy(),
-            "template": {"metadata": {"labels": labels(job)}, "spec": _pod(job)},
+            "template": {"metadata": {"labels": labels(job, group.role)}, "spec": podspec.pod_of(job, group)},
         },
     }
 
@@ -172,13 +158,15 @@ def _service(job: Rendering) -> Manifest:
             "clusterIP": "None",
             "publishNotReadyAddresses": True,  # ranks must resolve each other before they are ready
             "selector": {JOB_LABEL: job.job_id, ATTEMPT_LABEL: str(job.attempt)},
-            "ports": [{"name": "rdzv", "port": MASTER_PORT, "targetPort": MASTER_PORT}],
+            "ports": [{"name": name, "port": port, "targetPort": port} for name, port in podspec.ports_of(job)],
         },
     }
 
 
 def _secret(job: Rendering) -> Manifest:
     values = {"token": job.token}
+    if job.launcher == "mpi":
+        values |= mpi.secret_values(job)
     if job.code_url:
         values["code-url"] = job.code_url
     for name, value in sorted((job.secret_env or {}).items()):
@@ -190,150 +178,3 @@ def _secret(job: Rendering) -> Manifest:
         "type": "Opaque",
         "stringData": values,
     }
-
-
-# The pod
-
-
-def _pod(job: Rendering) -> Manifest:
-    pod: Manifest = {
-        "subdomain": job.name,
-        "restartPolicy": "Never",  # podFailurePolicy requires it
-        "terminationGracePeriodSeconds": job.spec.stop_grace,
-        "priorityClassName": f"trainhall-{label_value(job.spec.priority)}",
-        "serviceAccountName": "trainhall-job",
-        "automountServiceAccountToken": False,
-        "enableServiceLinks": False,
-        "securityContext": _pod_security(job),
-        "initContainers": [_setup_container(job), _agent_container(job)],
-        "containers": [_main_container(job)],
-        "volumes": _volumes(job),
-    }
-    if job.spec.resources.gpus and job.spec.resources.gpu_type:
-        pod["nodeSelector"] = {GPU_PRODUCT: job.spec.resources.gpu_type}
-    return pod
-
-
-def _pod_security(job: Rendering) -> Manifest:
-    context: Manifest = {"seccompProfile": {"type": "RuntimeDefault"}}
-    if job.identity is not None:
-        uid, gid, groups = job.identity
-        context |= {
-            "runAsUser": uid,
-            "runAsGroup": gid,
-            "supplementalGroups": sorted(groups),
-            "runAsNonRoot": uid != 0,
-        }
-    return context
-
-
-def _container_security(*, read_only: bool = False) -> Manifest:
-    context: Manifest = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
-    return context | {"readOnlyRootFilesystem": True} if read_only else context
-
-
-def _setup_container(job: Rendering) -> Manifest:
-    """Copies the SDK, fetches and checks the code, makes the run's folders; then it is gone."""
-    return {
-        "name": SETUP,
-        "image": job.helper_image,
-        "command": ["python3", "-m", "trainhall.agent", "--setup"],
-        "env": environment.of_setup(job),
-        "resources": copy.deepcopy(_SMALL),  # always: a LimitRange default would add gigabytes
-        "securityContext": _container_security(read_only=True),
-        "terminationMessagePolicy": "FallbackToLogsOnError",
-        "volumeMounts": [
-            _mount("trainhall", SDK_FOLDER),
-            _mount("workspace", WORKSPACE),
-            _mount("runs", RUNS),
-            _mount("tmp", "/tmp"),  # noqa: S108 - a volume of the pod's own
-        ],
-    }
-
-
-def _agent_container(job: Rendering) -> Manifest:
-    """A native sidecar: reads event files while `main` runs, and a last time when it has ended."""
-    return {
-        "name": AGENT,
-        "image": job.helper_image,
-        "restartPolicy": "Always",
-        "command": ["python3", "-m", "trainhall.agent"],
-        "env": environment.of_agent(job),
-        "resources": copy.deepcopy(_AGENT),
-        "securityContext": _container_security(read_only=True),
-        "volumeMounts": [
-            _mount("workspace", WORKSPACE, read_only=True),
-            _mount("token", TOKEN_FOLDER, read_only=True),
-            _mount("runs", RUNS, read_only=True),
-            _mount("tmp", "/tmp"),  # noqa: S108 - a volume of the pod's own
-        ],
-    }
-
-
-def _main_container(job: Rendering) -> Manifest:
-    container: Manifest = {
-        "name": MAIN,
-        "image": job.spec.image,
-        "command": [literal(word) for word in job.argv],
-        "workingDir": WORKSPACE,
-        "env": environment.of_main(job),
-        "ports": [{"name": "rdzv", "containerPort": MASTER_PORT}],
-        "resources": _resources(job.spec.resources),
-        "securityContext": _container_security(),
-        "terminationMessagePolicy": "FallbackToLogsOnError",
-        "volumeMounts": [
-            _mount("trainhall", SDK_FOLDER, read_only=True),
-            _mount("workspace", WORKSPACE),
-            _mount("run", RUN_FOLDER),
-            _mount("token", TOKEN_FOLDER, read_only=True),
-            _mount("tmp", "/tmp"),  # noqa: S108 - a volume of the pod's own
-            _mount("runs", RUNS),
-        ],
-    }
-    if job.spec.resources.shm_bytes:
-        container["volumeMounts"].append(_mount("shm", "/dev/shm"))  # noqa: S108
-    for volume in job.spec.volumes:
-        container["volumeMounts"].append(_mount(f"v-{volume.name}", volume.path, read_only=volume.read_only))
-    return container
-
-
-def _resources(wanted: Resources) -> Manifest:
-    """What was asked for is the limit. The agent's share comes out of it, so that the pod as a whole holds no more."""
-    limits = {"cpu": format_cpu(wanted.cpu_millis), "memory": format_memory(wanted.memory_bytes)}
-    requests = {
-        "cpu": format_cpu(max(1, wanted.cpu_millis - parse_cpu(_AGENT["requests"]["cpu"]))),
-        "memory": format_memory(max(1, wanted.memory_bytes - parse_memory(_AGENT["requests"]["memory"]))),
-    }
-    gpus = {GPU: str(wanted.gpus)} if wanted.gpus else {}
-    return {"requests": requests | gpus, "limits": limits | gpus}
-
-
-def _volumes(job: Rendering) -> list[Manifest]:
-    volumes: list[Manifest] = [
-        {"name": "trainhall", "emptyDir": {"sizeLimit": "64Mi"}},
-        {"name": "workspace", "emptyDir": {"sizeLimit": "2Gi"}},
-        {"name": "run", "emptyDir": {"sizeLimit": "1Mi"}},
-        {
-            "name": "token",
-            # 0444: without an fsGroup a tighter mode cannot be read by the user's own uid
-            "secret": {
-                "secretName": job.name,
-                "defaultMode": 0o444,
-                "items": [{"key": "token", "path": "token"}],
-            },
-        },
-        {"name": "tmp", "emptyDir": {"sizeLimit": "20Gi"}},
-        {"name": "runs", "persistentVolumeClaim": {"claimName": "runs"}},
-    ]
-    if job.spec.resources.shm_bytes:
-        size = format_memory(job.spec.resources.shm_bytes)
-        volumes.append({"name": "shm", "emptyDir": {"medium": "Memory", "sizeLimit": size}})
-    for volume in job.spec.volumes:
-        claim = {"claimName": volume.name, "readOnly": volume.read_only}
-        volumes.append({"name": f"v-{volume.name}", "persistentVolumeClaim": claim})
-    return volumes
-
-
-def _mount(name: str, path: str, *, read_only: bool = False) -> dict[str, Any]:
-    mount: dict[str, Any] = {"name": name, "mountPath": path}
-    return mount | {"readOnly": True} if read_only else mount

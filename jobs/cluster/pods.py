@@ -10,6 +10,7 @@ from typing import Any
 
 from jobs.cluster.fields import condition, is_true, moment, number, part, parts, text
 from jobs.cluster.manifests import INDEX_LABEL, MAIN, ROLE, ROLE_LABEL
+from jobs.cluster.podspec import WAIT
 from jobs.exits import NOT_EXECUTABLE, NOT_FOUND, START_ERROR
 from jobs.states import Reason
 
@@ -319,6 +320,8 @@ def waiting(view: PodView) -> Verdict:
         return Verdict(Reason.WAITING_FOR_CAPACITY, words)
     for status in _setup_statuses(view.pod):
         if "running" in part(status, "state"):
+            if text(status, "name") == WAIT:
+                return Verdict(Reason.SETTING_UP, f"{name} waits until its workers answer.")
             return Verdict(
                 Reason.SETTING_UP, f"{name} is being set up: {text(status, 'name')} fetches and unpacks the code."
             )

@@ -5,12 +5,15 @@ Kubernetes replaces `$(NAME)` and `$$` in values and commands. What a user typed
 
 from __future__ import annotations
 
+import hashlib
 import re
 from dataclasses import dataclass
 
+from jobs.gang import PodGroup, first_ranks, job_name, object_name, pod_groups
 from jobs.spec import JobSpec
 
 MASTER_PORT = 29500
+JAX_PORT, TENSORFLOW_PORT, XGBOOST_PORT, SSH_PORT = 8476, 2222, 9091, 2222
 
 # Where things lie in a pod. The local cluster puts folders of its own in their place.
 SDK_FOLDER = "/opt/trainhall"
@@ -18,9 +21,11 @@ WORKSPACE = "/workspace"
 RUNS = "/runs"
 RUN_FOLDER = "/run/trainhall"
 TOKEN_FOLDER = "/var/run/secrets/trainhall"  # noqa: S105 - a folder
+SSH_FOLDER = "/var/run/secrets/trainhall-ssh"
 HELPER_SDK = "/srv/trainhall/sdk"  # the package `trainhall` inside the helper image
 
 INDEX_LABEL = "batch.kubernetes.io/job-completion-index"
+_LABEL_VALUE = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,17 +48,43 @@ class Rendering:
     secret_env: dict[str, str] | None = None  # values the user typed
     resume_from: str = ""
     identity: tuple[int, int, tuple[int, ...]] | None = None  # uid, gid, groups
+    ssh_key: tuple[str, str] = ("", "")  # of the launcher mpi: private and public, both in OpenSSH's form
 
     @property
     def name(self) -> str:
+        """Of what all roles share: Service, Secret, and the Job where there is but one."""
         return object_name(self.job_id, self.attempt)
 
+    @property
+    def groups(self) -> tuple[PodGroup, ...]:
+        """The roles, the leader's first."""
+        return pod_groups(self.launcher, self.spec.resources)
 
-def object_name(job_id: str, attempt: int) -> str:
-    """One name per attempt, never used again."""
-    return f"j-{job_id}-{attempt}"
+    @property
+    def first_ranks(self) -> dict[str, int]:
+        return first_ranks(self.groups)
+
+    def job_name(self, role: str) -> str:
+        return job_name(self.name, role, self.groups)
+
+    def pod_host(self, role: str, index: int | str) -> str:
+        """The host name of a pod, which is not an address yet."""
+        return f"{self.job_name(role)}-{index}"
+
+    def address(self, role: str, index: int | str) -> str:
+        """Where the other pods of the attempt find this one."""
+        return f"{self.pod_host(role, index)}.{self.name}"
 
 
 def literal(text: str) -> str:
     """The text, escaped so that Kubernetes' `$(NAME)` expansion gives it back unchanged."""
     return re.sub(r"\$(?=[$(])", "$$", text)
+
+
+def label_value(text: str) -> str:
+    """The text itself where it is a label value, else a readable part and a hash, so that two never meet."""
+    if _LABEL_VALUE.fullmatch(text):
+        return text
+    readable = re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")[:40].strip("-")
+    digest = hashlib.sha256(text.encode()).hexdigest()[:10]
+    return f"{readable}-x{digest}" if readable else f"x{digest}"

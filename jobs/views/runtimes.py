@@ -11,7 +11,7 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_safe
 
 from jobs import catalogue
-from jobs.cluster.environment import LAUNCHERS
+from jobs.cluster.launchers import LAUNCHERS
 from jobs.exceptions import JobError, NotAllowed, SpecError
 from jobs.models import Runtime
 from jobs.reading import read_document

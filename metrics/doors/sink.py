@@ -18,6 +18,7 @@ import numpy as np
 from django.db import InterfaceError, OperationalError
 
 from jobs.cluster.port import RawLine
+from jobs.gang import rank_of_lines
 from jobs.logs.lines import MAX_LIMIT, read_lines
 from jobs.logs.stretches import NO_END
 from jobs.models import Attempt, JobFeed, Worker
@@ -64,6 +65,7 @@ class _Reader:
     attempt: int
     name: str
     rank: int
+    index: int
     rules: Sequence[Rule]
     memory: Memory
     gathered: Gathered = field(
@@ -131,7 +133,8 @@ class StdoutDoor:
             namespace_id=job.namespace_id,
             attempt=worker.attempt.number,
             name=str(worker),
-            rank=worker.index,
+            rank=rank_of_lines(job.pod_groups, role=worker.role, index=worker.index),
+            index=worker.index,
             rules=rules_of(job.runtime_snapshot),
             memory=Memory(admit=self._keys_of(job.pk).admit),
         )
@@ -180,7 +183,7 @@ class StdoutDoor:
             attempt__job_id=reader.job_id,
             attempt__number=reader.attempt,
             role=reader.name.rpartition("-")[0],
-            index=reader.rank,
+            index=reader.index,
         )
         newer = stored - first + 1
         found: list[dict[str, Any]] = []

@@ -2,6 +2,7 @@
 
 `python -m trainhall.agent --setup` is the init container: it copies the SDK to where the program imports it from, fetches and
 checks the code, and makes the run's folders; whatever goes wrong is one plain line on standard error and exit code 3.
+`--wait` is the one that lets an MPI launcher begin only when its workers answer.
 
 `python -m trainhall.agent` stands beside the program and reports what it writes into TensorBoard's event files, JSON lines and
 CSV, wherever they lie in the workspace or in the run's folders. At SIGTERM it looks a last time, and ends. One that died is
@@ -12,10 +13,11 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import sys
 import threading
 import time
-from typing import TYPE_CHECKING, Any, List, Mapping, Optional
+from typing import TYPE_CHECKING, Any, List, Mapping, Optional, Sequence
 
 from trainhall.setup import SetupError, install_sdk
 
@@ -35,8 +37,11 @@ def main(arguments: Optional[List[str]] = None) -> int:
     words = sys.argv[1:] if arguments is None else arguments
     if not words:
         return watch()
+    if words == ["--wait"]:
+        wait_for(os.environ.get("TRAINHALL_MPI_HOSTS", "").split())
+        return 0
     if words != ["--setup"]:
-        print("usage: python -m trainhall.agent [--setup]", file=sys.stderr)
+        print("usage: python -m trainhall.agent [--setup | --wait]", file=sys.stderr)
         return USAGE
     try:
         setup()
@@ -68,6 +73,20 @@ def setup() -> None:
         unpack(archive, workspace)
     finally:
         os.unlink(archive)
+
+
+def wait_for(pairs: Sequence[str]) -> None:
+    """Until every `name=host:port` answers; how long that may take is the job's time limit."""
+    for pair in pairs:
+        name, _, address = pair.partition("=")
+        host, _, port = address.rpartition(":")
+        while True:
+            try:
+                socket.create_connection((host, int(port)), timeout=5).close()
+                break
+            except OSError as error:  # its name comes late, and its program later
+                print("{} does not answer yet: {}".format(name, error), file=sys.stderr, flush=True)
+                time.sleep(1)
 
 
 def watch() -> int:

@@ -7,7 +7,7 @@ import time
 from typing import Mapping, NamedTuple, Optional
 
 # The launchers' words for the same thing, the most specific first.
-RANK_NAMES = ("RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID", "JOB_COMPLETION_INDEX")
+RANK_NAMES = ("RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID")
 WORLD_NAMES = ("WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS")
 
 
@@ -37,7 +37,10 @@ def find_place(env: Optional[Mapping[str, str]] = None) -> Optional[Place]:
 
 def rank(env: Optional[Mapping[str, str]] = None) -> int:
     """The number of this process among those that train together; 0 when it is alone."""
-    return _first_number(os.environ if env is None else env, RANK_NAMES, 0)
+    env = os.environ if env is None else env
+    # where pods have roles, each role's indexes begin anew, and its ranks after those of the role before
+    place = _first_number(env, ("TRAINHALL_FIRST_RANK",), 0) + _first_number(env, ("JOB_COMPLETION_INDEX",), 0)
+    return _first_number(env, RANK_NAMES, place)
 
 
 def world_size(env: Optional[Mapping[str, str]] = None) -> int:

@@ -11,6 +11,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
+import kubernetes_validate
 import pytest
 
 from jobs.cluster.local.translate import expand
@@ -72,7 +73,34 @@ GANG = replace(
 )
 
 
-@pytest.mark.parametrize(("name", "job"), [("plain", PLAIN), ("gang", GANG)])
+def launched_by(launcher: str, **resources: Any) -> Rendering:
+    """Two workers with two GPUs each, found by that launcher."""
+    size = Resources(**{"workers": 2, "gpus": 2, "cpu_millis": 8000, "memory_bytes": 32 * 2**30, **resources})
+    return replace(
+        PLAIN,
+        spec=replace(PLAIN.spec, launcher=launcher, resources=size),
+        launcher=launcher,
+        identity=(20123, 20000, ()),
+    )
+
+
+JAX = launched_by("jax")
+XGBOOST = launched_by("xgboost")
+MIRRORED = launched_by("tensorflow")
+PARAMETER_SERVERS = launched_by("tensorflow", parameter_servers=2, gpu_type="V100", shm_bytes=2**30)
+MPI = replace(launched_by("mpi", shm_bytes=2**30), ssh_key=("private canary", "ssh-ed25519 AAAA"))
+ALL = {
+    "plain": PLAIN,
+    "gang": GANG,
+    "jax": JAX,
+    "xgboost": XGBOOST,
+    "mirrored": MIRRORED,
+    "parameter_servers": PARAMETER_SERVERS,
+    "mpi": MPI,
+}
+
+
+@pytest.mark.parametrize(("name", "job"), ALL.items())
 def test_the_manifests_are_those_that_were_reviewed(name: str, job: Rendering) -> None:
     written = json.dumps(asdict(render(job)), indent=2, ensure_ascii=False) + "\n"
     path = GOLDEN / f"{name}.json"
@@ -80,6 +108,14 @@ def test_the_manifests_are_those_that_were_reviewed(name: str, job: Rendering) -
         path.write_text(written)
 
     assert written == path.read_text()
+
+
+@pytest.mark.parametrize("version", ["1.31", "1.37"])
+@pytest.mark.parametrize("job", ALL.values(), ids=ALL)
+def test_kubernetes_takes_them(job: Rendering, version: str) -> None:
+    """Every field is known to that version and of its kind."""
+    for manifest in [*render(job).jobs, render(job).service, render(job).secret]:
+        assert kubernetes_validate.validate(manifest, version, strict=True) == version
 
 
 class TestSecrets:
