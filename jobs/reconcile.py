@@ -5,14 +5,14 @@ from __future__ import annotations
 import logging
 import time
 from collections import defaultdict
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import asdict
 from datetime import timedelta
 from threading import Event
 from typing import Any
 
 from django.db import OperationalError, connection
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 from django.utils import timezone
 
 from jobs import dispatch, failures, faults, lifecycle, live
@@ -24,7 +24,7 @@ from jobs.logs.lines import LogFollower, Sink
 from jobs.models import Attempt, Cluster, Job, Worker
 from jobs.states import JobStatus, Reason
 
-RELIST_EVERY = 5.0  # seconds; a look at the local cluster is cheap, and the age on the page stays small
+LOOK_EVERY = 5.0  # seconds; so that the age on the page stays small
 LINES_EVERY = 0.2
 RETRY_AFTER = 2.0
 LOGS_WAITED_FOR = timedelta(minutes=1)
@@ -40,41 +40,65 @@ class Mirror:
         self.port = port
         self.follower = LogFollower(port, sink)
         self.seen_at = 0.0
+        self.repaired_at = 0.0  # monotonic: when every attempt was looked at; 0 after an error, which may lose changes
         self.live: dict[str, tuple[Attempt, list[Worker]]] = {}  # by UID: whose lines are followed between two looks
         self.nodes: list[dict[str, Any]] = []
 
-    def run(self, stop: Event) -> None:
-        """Look again on every change and at least every few seconds; never give up. One last look after `stop`."""
-        while not stop.is_set():
+    def run(self, stop: Event, *, may_act: Callable[[], bool] = lambda: True) -> None:
+        """Look again on every change and at least every few seconds; never give up. One last look after `stop`.
+
+        Return as soon as it may not act any more: somebody else does.
+        """
+        while may_act() and not stop.is_set():
             try:
-                changed = self.port.changes(LINES_EVERY)
-                if changed is None or time.monotonic() - self.seen_at >= RELIST_EVERY:
-                    self.look()
-                    continue
-                if changed:
-                    self.look_at(changed)
-                for attempt, workers in list(self.live.values()):
-                    self.follower.follow(attempt, workers)
+                self._turn()
             except ClusterUnavailable as error:
                 logger.warning("%s cannot be seen: %s", self.name, error)
+                self.repaired_at = 0.0
                 Cluster.objects.filter(name=self.name).update(error=str(error))
                 stop.wait(RETRY_AFTER)
             except OperationalError as error:
                 logger.warning("The database does not answer: %s", error)
+                self.repaired_at = 0.0
                 connection.close()
                 stop.wait(RETRY_AFTER)
+        if not may_act():
+            return
         try:
             self.look()
         except ClusterUnavailable as error:
             logger.warning("%s was not looked at a last time: %s", self.name, error)
 
+    def _turn(self) -> None:
+        changed = self.port.changes(LINES_EVERY)
+        now = time.monotonic()
+        if changed is None or now - self.repaired_at >= self.port.repair_every:
+            self.look()
+            return
+        if changed:
+            self.look_at(changed)
+        if now - self.seen_at >= LOOK_EVERY:
+            self.look_at_what_moves()
+        for attempt, workers in list(self.live.values()):
+            self.follower.follow(attempt, workers)
+
     def look(self) -> None:
         """One full look: list, then bring every attempt that is not yet cleaned away in line."""
+        began = time.monotonic()
         # the rows first: an attempt created after this list is not taken for one that vanished
         attempts = list(self._attempts().exclude(uid=""))
         seen = self.port.observe()
         self.store_nodes(seen)
         self.live = {}
+        self._bring_in_line(attempts, seen)
+        self.repaired_at = began
+
+    def look_at_what_moves(self) -> None:
+        """The nodes, and the attempts that something is still to be done for; those that simply run are told of."""
+        simply_runs = Q(job__status=JobStatus.RUNNING, ended_at=None, stop_code="")
+        attempts = list(self._attempts().exclude(uid="").exclude(simply_runs))
+        seen = self.port.observe()
+        self.store_nodes(seen)
         self._bring_in_line(attempts, seen)
 
     def look_at(self, uids: Collection[str]) -> None:
@@ -113,11 +137,13 @@ class Mirror:
     def store_nodes(self, seen: Observation) -> None:
         nodes = [asdict(node) for node in free_capacity(seen.nodes, seen.pods)]
         now = time.monotonic()
-        if nodes == self.nodes and now - self.seen_at < RELIST_EVERY:
+        if nodes == self.nodes and now - self.seen_at < LOOK_EVERY:
             return
         more_room = self.nodes != nodes
         self.nodes, self.seen_at = nodes, now
-        Cluster.objects.filter(name=self.name).update(seen_at=timezone.now(), nodes=nodes, error="")
+        Cluster.objects.filter(name=self.name).update(
+            seen_at=timezone.now() - timedelta(seconds=seen.age), nodes=nodes, error=""
+        )
         live.publish("cluster", None)
         if more_room:
             live.wake("jobs.tasks.dispatch_waiting")

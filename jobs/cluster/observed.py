@@ -1,6 +1,6 @@
-"""What an attempt's objects say, in our words: a pure function of the Job and its Pods as last seen (RELIABILITY, STATE).
+"""What an attempt's objects say, in our words: a pure function of its Jobs and Pods as last seen (RELIABILITY, STATE).
 
-The most final question is asked first. What cannot be known is never success. A field that is missing is not an error.
+The most final question is asked first. Of several roles the leader's end is the end, and the failure of any is the failure of all. What cannot be known is never success. A field that is missing is not an error.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from jobs.cluster.fields import condition, is_true, moment, number, part, text
+from jobs.cluster.manifests import ROLE
 from jobs.cluster.pods import PodView, Verdict, WorkerState, named_in, read_pod, verdict, waiting
 from jobs.cluster.port import Manifest
 from jobs.cluster.room import NodeCapacity, free_capacity
@@ -31,6 +32,7 @@ class Observed:
     reason: Reason | None = None
     text: str = ""
     ended: bool = False  # the attempt is over: nothing of it runs and nothing will
+    decided: bool = False  # how it ends is certain, and pods of other roles, which nothing else ends, may still run
     pods_gone: bool = False  # no pod holds anything at this moment
     workers: tuple[WorkerState, ...] = ()
     exit_code: int | None = None
@@ -57,9 +59,20 @@ class Observed:
 class _Look:
     """The objects of one attempt, read."""
 
-    job: Manifest
-    pods: tuple[PodView, ...]
+    job: Manifest  # the leader's, or the only one
+    others: tuple[Manifest, ...]
+    pods: tuple[PodView, ...]  # of all roles
+    role: str  # the leader's
     deleted: bool
+
+    @property
+    def jobs(self) -> tuple[Manifest, ...]:
+        return (self.job, *self.others)
+
+    @property
+    def leading(self) -> tuple[PodView, ...]:
+        """The pods whose end decides: where there are but workers, all."""
+        return self.pods if self.role == ROLE else tuple(pod for pod in self.pods if pod.worker.role == self.role)
 
     @property
     def workers(self) -> tuple[WorkerState, ...]:
@@ -77,7 +90,17 @@ class _Look:
 
     @property
     def expected(self) -> int:
-        return number(self.job, "spec", "parallelism") or number(self.job, "spec", "completions") or 1
+        return sum(_expected(job) for job in self.jobs)
+
+    @property
+    def has_succeeded(self) -> bool:
+        """By its pods alone, whatever a Job says of them."""
+        leading = self.leading
+        return bool(leading) and len(leading) >= _expected(self.job) and all(pod.succeeded for pod in leading)
+
+    @property
+    def leader_is_gone(self) -> bool:
+        return all(pod.is_terminal for pod in self.leading)
 
     @property
     def is_suspended(self) -> bool:
@@ -88,21 +111,36 @@ class _Look:
         """A Job made by kubectl with a backoffLimit of its own: a failed pod is not its end. Ours have 0."""
         return bool(number(self.job, "spec", "backoffLimit"))
 
-    def says(self, status: JobStatus | None, found: Verdict | None = None, *, ended: bool = False) -> Observed:
+    def says(
+        self, status: JobStatus | None, found: Verdict | None = None, *, ended: bool = False, decided: bool = False
+    ) -> Observed:
         return Observed(
             status=status,
             reason=found.reason if found else None,
             text=found.text if found else "",
             ended=ended,
+            decided=decided and bool(self.others),
             pods_gone=self.pods_gone,
             workers=self.workers,
             exit_code=found.exit_code if found else None,
         )
 
 
-def observe_attempt(job: Manifest | None, pods: Sequence[Manifest], *, deleted: bool = False) -> Observed:
-    """Where the attempt stands. `deleted` says that the Job was there and is gone; `job` is then its last form, if kept."""
-    look = _Look(job=job or {}, pods=tuple(read_pod(pod) for pod in pods), deleted=deleted)
+def observe_attempt(
+    job: Manifest | None,
+    pods: Sequence[Manifest],
+    *,
+    others: Sequence[Manifest] = (),
+    role: str = ROLE,
+    deleted: bool = False,
+) -> Observed:
+    """Where the attempt stands. `job` is the leader's, of that role; `others` are the Jobs of the other roles, `pods` those of all.
+
+    `deleted` says that the leader's Job was there and is gone; `job` is then its last form, if kept.
+    """
+    look = _Look(
+        job=job or {}, others=tuple(others), pods=tuple(read_pod(pod) for pod in pods), role=role, deleted=deleted
+    )
     return (
         _complete(look)
         or _failed(look)
@@ -117,30 +155,53 @@ def observe_attempt(job: Manifest | None, pods: Sequence[Manifest], *, deleted: 
 def _complete(look: _Look) -> Observed | None:
     if not is_true(look.job, "Complete"):
         return None
-    return look.says(JobStatus.SUCCEEDED, _success(look), ended=True)
+    if not look.leader_is_gone:  # it says so only once they have ended: their last words are still on their way
+        return look.says(None, Verdict(Reason.COMPLETED, IN_ITS_GRACE, 0))
+    return look.says(JobStatus.SUCCEEDED, _success(look), ended=look.pods_gone, decided=True)
 
 
 def _success(look: _Look) -> Verdict:
     """Exit code 0, but not always plain: a child may have been killed at the memory limit (RELIABILITY R23)."""
-    for pod in look.pods:
+    for pod in look.leading:
         if pod.out_of_memory:
             words = f"Finished, memory limit hit: a process of {pod.worker.name} was killed at the limit."
             return Verdict(Reason.OUT_OF_MEMORY, words, 0)
     workers = f"all {len(look.pods)} workers ended" if len(look.pods) > 1 else "it ended"
+    if look.role != ROLE:
+        words = " and ".join(pod.worker.name for pod in look.leading) or look.role
+        return Verdict(Reason.COMPLETED, f"Finished: {words} ended with exit code 0, which ends the others.", 0)
     return Verdict(Reason.COMPLETED, f"Finished: {workers} with exit code 0.", 0)
 
 
 def _failed(look: _Look) -> Observed | None:
-    failed = condition(look.job, "Failed")
-    if failed.get("status") != "True":
+    failed = _first(look, "Failed")
+    if failed is None:
         return None
-    if text(failed, "reason") == "DeadlineExceeded":
-        return look.says(JobStatus.FAILED, _time_limit(look), ended=True)
-    return look.says(JobStatus.FAILED, _blame(look, text(failed, "message")), ended=True)
+    found = _why(look, *failed)
+    if not look.pods_gone:
+        return look.says(None, found, decided=True)
+    return look.says(JobStatus.FAILED, found, ended=True)
 
 
-def _time_limit(look: _Look) -> Verdict:
-    seconds = number(look.job, "spec", "activeDeadlineSeconds")
+def _first(look: _Look, kind: str) -> tuple[Manifest, Manifest] | None:
+    """The Job of which that became true first, and the condition: what follows in the other roles follows from it."""
+    true = [
+        (job, found)
+        for job in look.jobs
+        for found in (condition(job, "FailureTarget"), condition(job, "Failed"))
+        if is_true(job, kind) and found.get("status") == "True"
+    ]
+    return min(true, key=lambda one: text(one[1], "lastTransitionTime"), default=None)
+
+
+def _why(look: _Look, job: Manifest, found: Manifest) -> Verdict:
+    if text(found, "reason") == "DeadlineExceeded":
+        return _time_limit(look, job)
+    return _blame(look, text(found, "message"))
+
+
+def _time_limit(look: _Look, job: Manifest) -> Verdict:
+    seconds = number(job, "spec", "activeDeadlineSeconds")
     limit = f"its limit of {_duration(seconds)}" if seconds else "its time limit"
     codes = [pod.worker.exit_code for pod in look.pods if pod.worker.exit_code is not None]
     return Verdict(
@@ -173,7 +234,7 @@ def _deleted(look: _Look) -> Observed | None:
         return None
     if not look.pods_gone:
         return look.says(None)
-    if look.pods and len(look.pods) >= look.expected and all(pod.succeeded for pod in look.pods):
+    if look.has_succeeded:
         return look.says(JobStatus.SUCCEEDED, _success(look), ended=True)
     if any(pod.failed for pod in look.pods):
         return look.says(JobStatus.FAILED, _blame(look, ""), ended=True)
@@ -182,16 +243,20 @@ def _deleted(look: _Look) -> Observed | None:
 
 def _suspended(look: _Look) -> Observed | None:
     """Not released yet, or being stopped by us: then the intent that we stored says what follows."""
-    if not look.is_suspended or is_true(look.job, "FailureTarget"):
+    if not look.is_suspended or any(is_true(job, "FailureTarget") for job in look.jobs):
         return None
     has_started = moment(look.job, "status", "startTime") is not None
+    if not look.leading and not has_started and any(part(job, "spec").get("suspend") is False for job in look.others):
+        return look.says(
+            JobStatus.STARTING, Verdict(Reason.ADMITTED, f"It is being released: its {look.role} comes last.")
+        )
     if not look.pods and not has_started:
         return look.says(
             JobStatus.STARTING, Verdict(Reason.ADMITTED, "Its objects are created; it is about to be released.")
         )
     if not look.pods_gone:
         return look.says(None, Verdict(Reason.STOPPED, IN_ITS_GRACE))
-    codes = [pod.worker.exit_code for pod in look.pods if pod.worker.exit_code is not None]
+    codes = [pod.worker.exit_code for pod in look.leading if pod.worker.exit_code is not None]
     worst = max(codes, default=None)
     words = "Stopped." if worst is None else f"Stopped; exit code {worst}."
     return look.says(None, Verdict(Reason.STOPPED, words, worst), ended=True)
@@ -199,13 +264,10 @@ def _suspended(look: _Look) -> Observed | None:
 
 def _ending(look: _Look) -> Observed | None:
     """The outcome is certain, but pods still hold their machines: shown, not yet moved."""
-    target = condition(look.job, "FailureTarget")
-    if target.get("status") == "True":
-        found = (
-            _time_limit(look) if text(target, "reason") == "DeadlineExceeded" else _blame(look, text(target, "message"))
-        )
-        return look.says(None, found)
-    if is_true(look.job, "SuccessCriteriaMet") and not look.pods_gone:
+    target = _first(look, "FailureTarget")
+    if target is not None:
+        return look.says(None, _why(look, *target), decided=True)
+    if is_true(look.job, "SuccessCriteriaMet") and not look.leader_is_gone:
         return look.says(None, Verdict(Reason.COMPLETED, IN_ITS_GRACE, 0))
     return None
 
@@ -214,12 +276,14 @@ def _over_by_its_pods(look: _Look) -> Observed | None:
     """The pods have ended and the Job does not say so yet: they cannot come back."""
     if not look.pods or look.retries_itself:
         return None
+    if look.has_succeeded:
+        if look.pods_gone:
+            return look.says(JobStatus.SUCCEEDED, _success(look), ended=True)
+        return look.says(None, Verdict(Reason.COMPLETED, IN_ITS_GRACE, 0))
     if any(pod.failed for pod in look.pods):
         if look.pods_gone:
             return look.says(JobStatus.FAILED, _blame(look, ""), ended=True)
         return look.says(None, _blame(look, ""))
-    if len(look.pods) >= look.expected and all(pod.succeeded for pod in look.pods):
-        return look.says(JobStatus.SUCCEEDED, _success(look), ended=True)
     return None
 
 
@@ -233,12 +297,17 @@ def _alive(look: _Look, *, seen: bool) -> Observed:
     if late:
         # the gravest of what the workers wait for: an image that is missing tells more than a pod that is starting
         found = min((waiting(pod) for pod in late), key=lambda one: (_GRAVITY.index(one.reason), one.text))
-        count = f" {len(here)} of {look.expected} workers run." if look.expected > 1 else ""
+        what = "pods" if look.others else "workers"
+        count = f" {len(here)} of {look.expected} {what} run." if look.expected > 1 else ""
         return look.says(JobStatus.STARTING, Verdict(found.reason, f"{found.text}{count}"))
     return look.says(JobStatus.STARTING, Verdict(Reason.ADMITTED, "Released; its pods are not there yet."))
 
 
 _GRAVITY = [Reason.IMAGE_NOT_FOUND, Reason.WAITING_FOR_CAPACITY, Reason.SETTING_UP, Reason.ADMITTED]
+
+
+def _expected(job: Manifest) -> int:
+    return number(job, "spec", "parallelism") or number(job, "spec", "completions") or 1
 
 
 def _duration(seconds: int) -> str:

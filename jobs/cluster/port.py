@@ -51,12 +51,13 @@ class Objects:
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """A full look at the cluster: raw Job, Pod and Node dicts in Kubernetes' shapes."""
+    """A full look at the cluster: raw Job, Pod and Node dicts in Kubernetes' shapes; `age` seconds old at most."""
 
     jobs: Sequence[Manifest]
     pods: Sequence[Manifest]
     nodes: Sequence[Manifest]
     events: Sequence[Manifest] = field(default_factory=tuple)
+    age: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +90,7 @@ class Cluster(Protocol):
     """One place where jobs run."""
 
     name: str
+    repair_every: float  # seconds between two looks at everything: what `changes` did not tell is found by these
 
     def ensure_namespace(self, objects: Sequence[Manifest]) -> Sequence[str]:
         """Bring the Namespace, which is the first, and what belongs into it in line; a sentence for each thing that was not.
@@ -145,6 +147,9 @@ class Cluster(Protocol):
 
         None: anything may have, so observe everything. New log lines are not announced; who follows a log asks for it.
         """
+
+    def look_away(self) -> None:
+        """Another process watches now: stop asking the cluster for changes until `changes` is called again."""
 
     def logs(
         self, ref: ObjectRef, worker: str, *, after: int, limit: int, positions: LogPositions

@@ -22,6 +22,7 @@ from deploy.devcluster import __main__ as program
 from deploy.devcluster.api import Api
 from deploy.devcluster.programs import find
 from deploy.devcluster.settings import CannotStart, read
+from tests.cluster.control_plane import ControlPlane
 
 Kubectl = Callable[..., str]
 
@@ -71,6 +72,19 @@ def kubectl(devcluster: Path) -> Kubectl:
         return done.stdout
 
     return run
+
+
+@pytest.fixture(scope="session")
+def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
+    """A control plane that tests may kill, with three fake nodes."""
+    plane = ControlPlane(tmp_path_factory.mktemp("plane"), fake_nodes=3)
+    try:
+        plane.up()
+    except CannotStart as reason:
+        plane.down()
+        lacking(f"No control plane: {reason}")
+    yield plane
+    plane.down()
 
 
 @pytest.fixture(scope="session")

@@ -26,6 +26,8 @@ from jobs.exceptions import ClusterUnavailable
 class KubernetesCluster:
     """One per process and cluster. Only a process that calls `changes` watches; others ask when they need to know."""
 
+    repair_every = 30.0
+
     def __init__(self, setting: KubernetesSetting) -> None:
         self.name = setting.name
         self._setting = setting
@@ -89,6 +91,14 @@ class KubernetesCluster:
         if self._mirror is None:
             self._mirror = ClusterMirror(self._watcher)
         return self._mirror.wait(timeout)
+
+    def look_away(self) -> None:
+        if self._mirror is None:
+            return
+        self._mirror.stop()
+        self._mirror = None
+        if (follower := self.__dict__.pop("_follower", None)) is not None:
+            follower.stop()
 
     # Logs
 

@@ -34,6 +34,9 @@ class ContainerLogs:
         self._tails, self._mirror = tails, mirror
         self._given: dict[str, _Given] = {}  # by pod UID
 
+    def stop(self) -> None:
+        self._tails.stop()
+
     def read(
         self, ref: ObjectRef, worker: str, *, after: int, limit: int, positions: LogPositions
     ) -> Iterator[RawLine]:

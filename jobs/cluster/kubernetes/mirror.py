@@ -7,7 +7,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Collection, Iterable
 
-from jobs.cluster.fields import text
+from jobs.cluster.fields import is_true, number, text
 from jobs.cluster.kubernetes.client import Api
 from jobs.cluster.kubernetes.reflector import Gate, Reflector
 from jobs.cluster.pods import GONE, place_of
@@ -25,18 +25,26 @@ class ClusterMirror:
     Pods of others count for free capacity, Jobs made by kubectl bear no label of ours, and a label can be forged.
     """
 
-    def __init__(self, api: Api) -> None:
+    def __init__(self, api: Api, *, page: int = 500) -> None:
         gate = Gate()
         self._news = threading.Condition()
         self._changed: set[str] = set()
         self._gone: OrderedDict[str, tuple[float, Manifest]] = OrderedDict()
         self._by_owner: dict[str, dict[str, Manifest]] = {}  # pods by the UID of their Job, then by their own
         self._followers: dict[str, set[str]] = {}  # Jobs of other roles by the UID of the leader that owns them
-        self.jobs = Reflector(api, "/apis/batch/v1/jobs", gate=gate, changed=self._note_job)
-        self.pods = Reflector(api, "/api/v1/pods", gate=gate, changed=self._note_pod)
-        self.nodes = Reflector(api, "/api/v1/nodes", gate=gate, changed=_unnoticed)
+        self._over: dict[
+            str, float
+        ] = {}  # Jobs that are over by UID, and when we heard so, until pods were heard after that
+        self.jobs = Reflector(api, "/apis/batch/v1/jobs", gate=gate, page=page, changed=self._note_job)
+        self.pods = Reflector(api, "/api/v1/pods", gate=gate, page=page, changed=self._note_pod)
+        self.nodes = Reflector(api, "/api/v1/nodes", gate=gate, page=page, changed=_unnoticed)
         self.events = Reflector(
-            api, "/api/v1/events", gate=gate, changed=self._note_event, query={"fieldSelector": "type=Warning"}
+            api,
+            "/api/v1/events",
+            gate=gate,
+            page=page,
+            changed=self._note_event,
+            query={"fieldSelector": "type=Warning"},
         )
         for reflector in self._all:
             reflector.start()
@@ -54,28 +62,47 @@ class ClusterMirror:
         with self._news:
             self._news.wait_for(lambda: bool(self._changed), timeout)
             changed, self._changed = self._changed, set()
+        for uid, at in list(self._over.items()):
+            if self.pods.heard_at > at:
+                self._over.pop(uid, None)
+                changed.update(self._leaders_of(uid))
         return changed
 
     def observation(self, jobs: Collection[str] | None = None) -> Observation:
         """Everything, or what belongs to these leaders. Raise ClusterUnavailable while it is not known how the cluster is now."""
-        for reflector in self._all:
-            age = time.monotonic() - reflector.seen_at
-            if not reflector.is_complete or age > OLDEST:
-                raise ClusterUnavailable(reflector.error or f"No answer to {reflector.path} yet.")
+        age = self._age()
         if jobs is not None:
             return self._some(jobs)
         with self._news:
             self._forget()
             gone = [pod for _at, pod in self._gone.values()]
         return Observation(
-            jobs=_copy(self.jobs), pods=[*_copy(self.pods), *gone], nodes=_copy(self.nodes), events=_copy(self.events)
+            jobs=[job for job in _copy(self.jobs) if self._is_whole(job)],
+            pods=[*_copy(self.pods), *gone],
+            nodes=_copy(self.nodes),
+            events=_copy(self.events),
+            age=age,
         )
+
+    def _age(self) -> float:
+        """Seconds since the last word about the kind of which we heard least; one that is too old is told with its reason."""
+        now = time.monotonic()
+        oldest = min(self._all, key=lambda reflector: (reflector.is_complete, reflector.seen_at))
+        age = now - oldest.seen_at
+        if not oldest.is_complete or age > OLDEST:
+            raise ClusterUnavailable(oldest.error or f"No answer to {oldest.path} yet.")
+        return age
 
     def _some(self, leaders: Collection[str]) -> Observation:
         uids = {uid for leader in leaders for uid in (leader, *self._followers.get(leader, ()))}
-        found = [job for uid in uids if (job := self.jobs.objects.get(uid)) is not None]
+        found = [job for uid in uids if (job := self.jobs.objects.get(uid)) is not None and self._is_whole(job)]
         pods = [pod for uid in uids for pod in list(self._by_owner.get(uid, {}).values())]
         return Observation(jobs=found, pods=pods, nodes=())
+
+    def _is_whole(self, job: Manifest) -> bool:
+        """A Job's end and those of its pods come by two streams: what says how it ended may still be on its way."""
+        uid = job["metadata"]["uid"]
+        return uid not in self._over or len(self._by_owner.get(uid, ())) >= (number(job, "spec", "parallelism") or 1)
 
     def pod_of(self, leader_uid: str, *, role: str, index: int) -> Manifest | None:
         """The newest pod of that place, also one that is gone since a moment."""
@@ -94,6 +121,10 @@ class ClusterMirror:
         if job is None:
             return
         uid = job["metadata"]["uid"]
+        if new is None:
+            self._over.pop(uid, None)
+        elif _is_over(new) and not (old and _is_over(old)):
+            self._over[uid] = time.monotonic()
         leaders = _owners(job) or [uid]
         for leader in _owners(job):
             followers = self._followers.setdefault(leader, set())
@@ -140,6 +171,10 @@ def _copy(reflector: Reflector) -> list[Manifest]:
             return list(reflector.objects.values())
         except RuntimeError:  # it grew meanwhile, in the reflector's thread
             continue
+
+
+def _is_over(job: Manifest) -> bool:
+    return is_true(job, "Complete") or is_true(job, "Failed")
 
 
 def _annotations(item: Manifest) -> dict[str, str]:

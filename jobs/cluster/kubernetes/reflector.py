@@ -14,14 +14,18 @@ from typing import Any
 
 import orjson
 
+from jobs.cluster.fields import number, text
 from jobs.cluster.kubernetes.client import Api, TooOld
 from jobs.cluster.port import Manifest
 from jobs.exceptions import ClusterError, ClusterUnavailable
 
-WATCH = 30  # seconds after which the server ends a watch
-READ = 40.0  # seconds of silence after which the connection is taken for dead: `timeoutSeconds` never notices that
+WATCH = 10  # seconds after which the server ends a watch: on a quiet cluster nothing else says that it is still heard
+READ = 20.0  # seconds of silence after which the connection is taken for dead: `timeoutSeconds` never notices that
 RELIST = 60.0  # seconds between two lists: they repair whatever a watch missed
 FIRST_PAUSE, LONGEST_PAUSE = 0.5, 30.0  # after an error; doubled each time
+SHORTEST = (
+    1.0  # seconds; a watch that ends sooner without a word is a server, or something before it, that cannot watch now
+)
 logger = logging.getLogger(__name__)
 
 
@@ -51,16 +55,19 @@ class Reflector(threading.Thread):
         gate: Gate,
         changed: Callable[[Manifest | None, Manifest | None], None],
         query: dict[str, str] | None = None,
+        page: int = 500,
     ) -> None:
         super().__init__(name=path, daemon=True)
-        self.api, self.path, self.query = api, path, query or {}
+        self.api, self.path, self.query, self.page = api, path, query or {}, page
         self.objects: dict[str, Manifest] = {}
         self.error = ""
         self.seen_at = 0.0  # monotonic: when the server last said anything; 0 before the first list
+        self.heard_at = 0.0  # monotonic: all that happened before was told
         self.listed_at = 0.0
         self.lists = 0
         self._gate, self._changed = gate, changed
         self._version = ""
+        self._failures = 0  # in a row
         self._stop_event = threading.Event()
 
     @property
@@ -72,38 +79,50 @@ class Reflector(threading.Thread):
         self._stop_event.set()
 
     def run(self) -> None:
-        pause = FIRST_PAUSE
         while not self._stop_event.is_set():
             try:
                 self._step()
-                self.error, pause = "", FIRST_PAUSE
-            except TooOld:
-                self._version = ""
+                self.error = ""
+            except TooOld as error:
+                logger.info("%s: %s", self.path, error)
+                self._failed(wait=0.0, at_once=True)
             except ClusterError as error:
                 logger.warning("%s: %s", self.path, error)
                 self.error = str(error)
-                self._version = ""
-                wait = error.retry_after if isinstance(error, ClusterUnavailable) and error.retry_after else 0
-                # spread, so that many do not come back at the same moment
-                self._stop_event.wait(max(wait, pause * random.uniform(1, 2)))  # noqa: S311
-                self._gate.wait(self._stop_event)
-                pause = min(pause * 2, LONGEST_PAUSE)
+                self._failed(wait=(isinstance(error, ClusterUnavailable) and error.retry_after) or 0.0)
+            except Exception:  # what nobody thought of must not end the watch for ever
+                logger.exception("%s could not be read", self.path)
+                self.error = "It says what cannot be read."
+                self._failed(wait=0.0)
+
+    def _failed(self, *, wait: float, at_once: bool = False) -> None:
+        """List again, later each time until a watch has worked; the first time `at_once`."""
+        self._version = ""
+        self._failures += 1
+        if at_once and self._failures == 1:
+            return
+        pause = min(FIRST_PAUSE * 2 ** min(self._failures - 1, 10), LONGEST_PAUSE)
+        # spread, so that many do not come back at the same moment
+        self._stop_event.wait(max(wait, pause * random.uniform(1, 2)))  # noqa: S311
+        self._gate.wait(self._stop_event)
 
     def _step(self) -> None:
         left = RELIST - (time.monotonic() - self.listed_at)
         if not self._version or left < 1:
             self._list()
         else:
-            self._watch(min(WATCH, int(left)))
+            self._watch(max(1, min(WATCH, int(left))))
 
     def _list(self) -> None:
-        items, version = self.api.list(self.path, self.query)
-        found = {item["metadata"]["uid"]: _lean(item) for item in items}
+        began = time.monotonic()
+        items, version = self.api.list(self.path, self.query, page=self.page)
+        found = {item["metadata"]["uid"]: _lean(item) for item in items if self._is_readable(item)}
         for uid in self.objects.keys() - found.keys():
             self._put(uid, None)
         for uid, item in found.items():
             self._put(uid, item)
         self._version = version
+        self.heard_at = began  # what happened since may be missing
         self.seen_at = self.listed_at = time.monotonic()
         self.lists += 1
 
@@ -115,26 +134,47 @@ class Reflector(threading.Thread):
             "resourceVersion": self._version,
             "timeoutSeconds": seconds,
         }
+        began, events = time.monotonic(), 0
         for line in self.api.lines(self.path, query, read=READ):
             if not line.strip():
                 continue
-            try:
-                event = orjson.loads(line)
-                kind, item = event["type"], event["object"]
-            except (ValueError, KeyError, TypeError) as error:
-                raise ClusterUnavailable(f"a watch said what cannot be read: {line[:100]!r}") from error
-            if kind == "ERROR":
-                raise TooOld(item.get("message", "")) if item.get("code") == 410 else _refusal(item)
-            if kind == "DELETED":
-                self._put(item["metadata"]["uid"], None, last=_lean(item))
-            elif kind != "BOOKMARK":
-                self._put(item["metadata"]["uid"], _lean(item))
-            # only now: what is raised above is asked for again
-            self._version = item["metadata"]["resourceVersion"]
-            self.seen_at = time.monotonic()
+            self._take(line)
+            self.seen_at, self._failures = time.monotonic(), 0
+            events += 1
             if self._stop_event.is_set():
                 return
-        self.seen_at = time.monotonic()
+        self.seen_at = self.heard_at = time.monotonic()
+        if not events and self.seen_at - began < SHORTEST:
+            raise ClusterUnavailable("It ends each watch at once.")
+        self._failures = 0
+
+    def _take(self, line: bytes) -> None:
+        try:
+            event = orjson.loads(line)
+            kind, item = event["type"], event["object"]
+        except (ValueError, KeyError, TypeError) as error:
+            raise ClusterUnavailable(f"A watch said what cannot be read: {line[:100]!r}") from error
+        if kind == "ERROR":
+            raise TooOld(text(item, "message")) if number(item, "code") == 410 else _refusal(item)
+        if kind == "BOOKMARK":
+            self._version = item["metadata"]["resourceVersion"]
+            return
+        if not self._is_readable(item):
+            return
+        if kind == "DELETED":
+            self._put(item["metadata"]["uid"], None, last=_lean(item))
+        else:
+            self._put(item["metadata"]["uid"], _lean(item))
+        # only now: what is raised above is asked for again
+        self._version = item["metadata"]["resourceVersion"]
+
+    def _is_readable(self, item: Any) -> bool:
+        """An object that bears no name of its own is left out, and the others are read."""
+        metadata = item.get("metadata") if isinstance(item, dict) else None
+        if isinstance(metadata, dict) and metadata.get("uid") and metadata.get("resourceVersion"):
+            return True
+        logger.warning("%s: left out what has no UID or version: %.200s", self.path, item)
+        return False
 
     def _put(self, uid: str, new: Manifest | None, *, last: Manifest | None = None) -> None:
         """`last` is the form in which it was deleted: it may be the only one that tells how it ended."""
@@ -148,7 +188,8 @@ class Reflector(threading.Thread):
 
 
 def _refusal(status: dict[str, Any]) -> ClusterUnavailable:
-    return ClusterUnavailable(f"the watch ended: {status.get('message') or status.get('code')}")
+    said = f"A watch ended: {status.get('message') or status.get('code')}"
+    return ClusterUnavailable(said, retry_after=number(status, "details", "retryAfterSeconds"))
 
 
 def _lean(item: Manifest) -> Manifest:

@@ -104,6 +104,18 @@ class Tails:
         for key in [key for key in self._tails if key[0] == pod_uid]:
             self._end(self._tails.pop(key))
 
+    def stop(self) -> None:
+        """Every stream ends; what waits was not stored and is read again by whoever follows next."""
+        for pod_uid, _container in list(self._tails):
+            self.drop(pod_uid)
+
+        async def close() -> None:
+            if self._session is not None:
+                await self._session.close()
+            self._loop.stop()
+
+        asyncio.run_coroutine_threadsafe(close(), self._loop)
+
     def finish(self, tail: Tail) -> None:
         """The container has ended: read what is left, here and now. Raise ClusterUnavailable, also soon after it failed."""
         if time.monotonic() < tail.not_before:

@@ -48,6 +48,8 @@ LIVENESS = 1.0  # seconds between two looks for runners that were killed: they c
 class LocalCluster:
     """One per portal and root folder; any number of processes may hold one for the same root."""
 
+    repair_every = 5.0  # a look costs little, and the age on the page stays small
+
     def __init__(
         self, name: str, root: Path, *, gpus: int = 0, python: str, sdk_path: str, cpu_count: int, memory_bytes: int
     ) -> None:
@@ -318,6 +320,9 @@ class LocalCluster:
     def changes(self, timeout: float) -> Collection[str] | None:
         """A full look costs little here, so what changed is not told apart."""
         return None if self._has_news(timeout) else ()
+
+    def look_away(self) -> None:
+        """Nothing is kept that would go on by itself."""
 
     def _has_news(self, timeout: float) -> bool:
         end = time.monotonic() + timeout

@@ -1,4 +1,7 @@
-"""The watcher: brings each cluster into the database until it is told to stop."""
+"""The watcher: brings each cluster into the database until it is told to stop.
+
+Any number of them may run, on as many machines: each cluster is watched by one, and when that one ends another goes on.
+"""
 
 from __future__ import annotations
 
@@ -9,12 +12,15 @@ from threading import Event, Thread
 from typing import Any
 
 from django.core.management.base import BaseCommand
+from django.db import OperationalError, connection
 
 from jobs.cluster.registry import connect, kinds
-from jobs.reconcile import Mirror
+from jobs.reconcile import RETRY_AFTER, Mirror
+from jobs.turns import Turn
 from metrics.doors.sink import StdoutDoor
 from portal import seed
 
+LOOK_EVERY = 0.5  # seconds between two looks whether it is our turn
 logger = logging.getLogger(__name__)
 
 
@@ -27,9 +33,7 @@ class Command(BaseCommand):
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda *_: self.stop.set())
         seed.ensure_clusters()
-        doors = {name: StdoutDoor() for name in kinds()}
-        mirrors = [Mirror(name, connect(name), sink=door) for name, door in doors.items()]
-        threads = [Thread(target=self.watch, args=[one, doors[one.name]], name=one.name) for one in mirrors]
+        threads = [Thread(target=self.watch, args=[name], name=name) for name in kinds()]
         for thread in threads:
             thread.start()
         for thread in threads:
@@ -37,13 +41,31 @@ class Command(BaseCommand):
         if self.failed:
             sys.exit(1)
 
-    def watch(self, mirror: Mirror, door: StdoutDoor) -> None:
+    def watch(self, name: str) -> None:
         try:
-            door.resume(mirror.name)
-            mirror.run(self.stop)
+            self._watch(name)
         except (
             Exception
         ):  # one blind mirror must not go unnoticed: all end, and the supervisor starts the watcher again
-            logger.exception("The mirror of %s broke", mirror.name)
+            logger.exception("The mirror of %s broke", name)
             self.failed = True
             self.stop.set()
+
+    def _watch(self, name: str) -> None:
+        port = connect(name)
+        turn = Turn(name)
+        turn.start()
+        while not self.stop.is_set():
+            if turn.is_elsewhere.is_set():
+                port.look_away()
+            if not turn.is_mine.wait(LOOK_EVERY):
+                continue
+            try:
+                # new ones: while it was not our turn another one stored lines
+                door = StdoutDoor()
+                door.resume(name)
+                Mirror(name, port, sink=door).run(self.stop, may_act=turn.is_mine.is_set)
+            except OperationalError as error:  # at the start or the very end; in between it is waited for
+                logger.warning("The database does not answer: %s", error)
+                connection.close()
+                self.stop.wait(RETRY_AFTER)
