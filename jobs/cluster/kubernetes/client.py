@@ -118,8 +118,10 @@ class Api:
         more: dict[str, str | int] = {}
         while True:
             answer = self._ask("GET", path, {**(query or {}), "limit": page, **more})
+            metadata = answer.get("metadata")
+            if not isinstance(metadata, dict) or not metadata.get("resourceVersion"):
+                raise ClusterUnavailable("It answers with what is no list.")
             items += answer.get("items") or []
-            metadata = answer["metadata"]
             if not metadata.get("continue"):
                 return items, str(metadata["resourceVersion"])
             more = {"continue": metadata["continue"]}
@@ -180,7 +182,9 @@ class Api:
             response = self._send(method, path, query, body, person=person, content=content, read=READ)
             answer = orjson.loads(response.data)
             response.release_conn()
-        return dict(answer)
+        if not isinstance(answer, dict):
+            raise ClusterUnavailable(f"It answers with what is no object: {_short(str(answer))}")
+        return answer
 
     def _send(
         self,
