@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -18,6 +19,7 @@ from tests.cast import PASSWORD
 from tests.directory import SECRET, as_admin, binds, black_hole, certificate, changed, free_port, known
 
 LOGIN = "/login/"
+LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 pytestmark = pytest.mark.django_db
 
 
@@ -50,6 +52,70 @@ def test_everybody_signs_in_and_has_a_namespace_of_their_own(directory: Slapd, u
     assert own.kubernetes_name.startswith("u-") and own.kubernetes_name.isascii() and len(own.kubernetes_name) <= 63
     made = AuditEvent.objects.filter(action="user.create", target=person.username)
     assert made.count() == 1
+
+
+AWKWARD = (
+    *(
+        "_admin",
+        "-x",
+        "Ärger",
+        "j.doe.2",
+        "a@b.c",
+        "1234",
+        "🦊",
+        "\u200fadmin",
+        "a-",
+        "ß-person",
+        "..",
+        "日本",
+        "a_x",
+        "a-5fx",
+    ),
+    *("k.lo", "k_lo", "k-lo", "K LO", "test1", "test11", "y" * 63 + "1", "y" * 63 + "2", "z" * 150),
+)
+
+
+def test_awkward_names_each_get_a_valid_namespace_of_their_own_that_stays(directory: Slapd) -> None:
+    """R56, R57: as the directory has them, through its own matching."""
+    dns = [f"cn=awkward-{number},{PEOPLE}" for number in range(len(AWKWARD))]
+    secret = hashed(SECRET).encode()
+    with as_admin(directory) as admin:
+        for dn, uid in zip(dns, AWKWARD, strict=True):
+            values = {"uid": uid.encode(), "sn": b"x", "displayName": f"Real {uid}".encode(), "userPassword": secret}
+            admin.add_s(dn, [("objectClass", b"inetOrgPerson"), *values.items()])
+    try:
+        places = []
+        for twice in range(2):
+            for number, uid in enumerate(AWKWARD):
+                address = f"10.2.{twice}.{number}"
+                answer = Client().post(LOGIN, {"username": uid, "password": SECRET}, REMOTE_ADDR=address)
+                assert answer.status_code == 302, (uid, answer.status_code)
+            places.append(dict(Namespace.objects.values_list("owner__directory_dn", "kubernetes_name")))
+    finally:
+        with as_admin(directory) as admin:
+            for dn in dns:
+                admin.delete_s(dn)
+    assert places[0] == places[1]  # the second time gives nobody another one
+    assert sorted(places[0]) == sorted(dns)
+    assert len(set(places[0].values())) == len(AWKWARD)
+    assert all(LABEL.fullmatch(name) for name in places[0].values())
+    shown = dict(User.objects.values_list("directory_dn", "display_name"))
+    assert [shown[dn] for dn in dns] == [f"Real {uid}" for uid in AWKWARD]
+
+
+def test_two_entries_with_names_the_directory_takes_for_one_are_nobody(directory: Slapd) -> None:
+    """`J.Doe` beside `j.doe`: whose account it would be, no password can say."""
+    dn = f"cn=Another Doe,{PEOPLE}"
+    values = {"uid": b"J.DOE", "sn": b"x", "userPassword": hashed("another").encode()}
+    with as_admin(directory) as admin:
+        admin.add_s(dn, [("objectClass", b"inetOrgPerson"), *values.items()])
+    try:
+        answers = [sign_in(*typed).status_code for typed in (("j.doe", SECRET), ("J.DOE", "another"))]
+    finally:
+        with as_admin(directory) as admin:
+            admin.delete_s(dn)
+    assert answers == [401, 401]
+    assert not User.objects.exists()
 
 
 @pytest.mark.parametrize("typed", ["ALICE", "Alice", " alice ", "ａｌｉｃｅ"])
