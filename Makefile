@@ -15,7 +15,13 @@ endif
 ifneq ($(OIDC_ISSUER),)
 	@sh deploy/bootstrap.sh "$(PYTHON)" $(venv) requirements/oidc.txt
 endif
+ifeq ($(CLUSTER),dev)
+	@$(python) -m deploy.devcluster up
+	@clusters=$$($(python) -m deploy.devcluster connect) && \
+	  TRAINHALL_CLUSTERS="$$clusters" TRAINHALL_DEMO_IMAGE=localhost/python:1 exec $(python) manage.py up
+else
 	@exec $(python) manage.py up
+endif
 
 test: dev
 	@exec $(python) tests/run.py

@@ -10,7 +10,7 @@ from django.utils.translation import gettext as _
 from accounts.models import Namespace, User
 from jobs.cluster.manifests import Rendering, manifest_for_people, render
 from jobs.cluster.port import Manifest
-from jobs.cluster.registry import home_of, internal_url
+from jobs.cluster.registry import helper_image, home_of, internal_url
 from jobs.dispatch import objects_of
 from jobs.gang import leader_name
 from jobs.models import Attempt, Job
@@ -83,7 +83,7 @@ def manifests_to_be(parsed: Parsed, *, namespace: Namespace, user: User) -> list
                 code_url=MASK if spec.code.kind != "none" else "",
                 code_sha256=MASK if spec.code.kind != "none" else "",
                 secret_env=dict.fromkeys(parsed.secret_values, MASK),
-                helper_image=settings.TRAINHALL_HELPER_IMAGE,
+                helper_image=helper_image(home_of(namespace.slug)),
                 argv=argv_of(spec.command, spec.parameters),
                 launcher=spec.launcher,
             )

@@ -69,7 +69,12 @@ def ensure_project(slug: str) -> Namespace:
 
 
 def ensure_runtime(slug: str) -> Runtime:
-    return Runtime.objects.get_or_create(slug=slug, defaults=RUNTIMES[slug])[0]
+    image = settings.TRAINHALL_DEMO_IMAGE or str(RUNTIMES[slug]["image"])
+    runtime, _is_new = Runtime.objects.get_or_create(slug=slug, defaults={**RUNTIMES[slug], "image": image})
+    if runtime.image != image and runtime.updated_by is None:  # no admin has said what it shall be
+        runtime.image = image
+        runtime.save(update_fields=["image"])
+    return runtime
 
 
 def ensure_priorities() -> None:

@@ -130,8 +130,9 @@ def portal_services(
     listening: int,
     web_workers: int,
     for_operators: int | None = None,
+    for_pods: int | None = None,
 ) -> list[Service]:
-    """web, worker, beat and watcher, as DESIGN 1 lists them; and a web process of the operators', where they have a socket.
+    """web, worker, beat and watcher, as DESIGN 1 lists them; and a web process each for operators and pods that have a socket.
 
     The supervisor holds the listening socket and every web process inherits it: while one of them is started again, callers
     wait instead of being refused, and nobody can take the port.
@@ -163,6 +164,7 @@ def portal_services(
     return [
         *(web_service(name, listening) for name in names),
         *([] if for_operators is None else [web_service("web-operator", for_operators, surface="operator")]),
+        *([] if for_pods is None else [web_service("web-pods", for_pods)]),
         service("worker", worker, patience=1.5),
         service("beat", beat, patience=1.0),
         service("watcher", [python, str(checkout / "manage.py"), "watch_cluster"], patience=3.0),

@@ -1,16 +1,32 @@
-"""A real one-machine Kubernetes for developers and tests: `python -m deploy.devcluster up`, `down`, `build` or `status`."""
+"""A real one-machine Kubernetes for developers and tests: `python -m deploy.devcluster up`, `down`, `build` or `status`.
+
+`connect` makes the portal's accounts on it and prints the path for TRAINHALL_CLUSTERS.
+"""
 
 from __future__ import annotations
 
 import argparse
 import fcntl
+import os
 import shutil
 import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from deploy.devcluster import certificates, control, fakes, images, network, node, programs, remains, servers, volumes
+from deploy.devcluster import (
+    certificates,
+    control,
+    fakes,
+    images,
+    network,
+    node,
+    portal,
+    programs,
+    remains,
+    servers,
+    volumes,
+)
 from deploy.devcluster.api import Api, is_ready
 from deploy.devcluster.settings import CannotStart, Settings, read
 
@@ -87,7 +103,7 @@ def _alone(settings: Settings) -> Iterator[None]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m deploy.devcluster", description=__doc__)
-    parser.add_argument("verb", choices=["up", "down", "build", "status"])
+    parser.add_argument("verb", choices=["up", "down", "build", "status", "connect"])
     verb = parser.parse_args().verb
     try:
         settings = read()
@@ -99,6 +115,8 @@ def main() -> int:
             build(settings)
         elif verb == "down":
             down(settings)
+        elif verb == "connect":
+            print(portal.connect(settings, port=int(os.environ.get("PORT") or 8000)))
         else:
             began = time.monotonic()
             up(settings)

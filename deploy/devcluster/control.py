@@ -70,7 +70,16 @@ def _knowing_the_node(settings: Settings) -> list[str]:
         raise CannotStart("unshare is missing (apt-get install util-linux).")
     hosts = settings.folder / "node" / "hosts"
     hosts.write_text(f"127.0.0.1 localhost {settings.node}\n")
-    return ["unshare", "--mount", "--propagation", "slave", "sh", "-c", 'mount --bind "$0" /etc/hosts && exec "$@"', str(hosts)]
+    return [
+        "unshare",
+        "--mount",
+        "--propagation",
+        "slave",
+        "sh",
+        "-c",
+        'mount --bind "$0" /etc/hosts && exec "$@"',
+        str(hosts),
+    ]
 
 
 def _controllers(settings: Settings) -> None:

@@ -3,6 +3,7 @@
 localhost/pause:1     what a pod's sandbox runs
 localhost/busybox:1   a shell and its tools, without Python
 localhost/python:1    the same with bash, Debian's Python 3 and numpy
+localhost/trainhall-helper:…   Debian's Python 3 and this checkout's package `trainhall`, for `setup` and `agent` in every pod
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from deploy.devcluster.settings import CannotStart, Settings
+from deploy.devcluster.settings import CHECKOUT, CannotStart, Settings
 
 OCI = "application/vnd.oci.image."
 ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
@@ -50,6 +51,19 @@ class Image:
     packages: Sequence[str]
     entrypoint: Sequence[str] = ()
     command: Sequence[str] = ()
+    copies: Sequence[tuple[Path, str]] = ()  # folders of this checkout, and where they lie in the image
+
+
+def helper() -> Image:
+    """Named after what is in the package, so that pods made by another state of the checkout keep theirs."""
+    sdk = CHECKOUT / "sdk" / "trainhall"
+    told = hashlib.sha256()
+    for path in sorted(sdk.rglob("*.py")):
+        told.update(f"{path.relative_to(sdk)}\0".encode() + path.read_bytes())
+    name = f"localhost/trainhall-helper:{told.hexdigest()[:12]}"
+    return Image(
+        name, ["busybox-static", "python3"], command=["python3"], copies=[(sdk, "srv/trainhall/sdk/trainhall")]
+    )
 
 
 IMAGES = (
@@ -68,7 +82,7 @@ def missing() -> list[str]:
 def load(settings: Settings, ctr: Sequence[str], snapshotter: str) -> None:
     """Make what the cache lacks, and give containerd what it lacks."""
     listed = subprocess.run([*ctr, "images", "list", "--quiet"], capture_output=True, text=True, check=True)
-    for image in IMAGES:
+    for image in (*IMAGES, helper()):
         if image.name not in listed.stdout.split():
             archive = make(settings, image)
             argv = [*ctr, "images", "import", "--snapshotter", snapshotter, str(archive)]
@@ -91,6 +105,8 @@ def make(settings: Settings, image: Image) -> Path:
         root = Path(work) / "root"
         _unpack(Path(work), root, image.packages)
         _finish(root)
+        for source, target in image.copies:
+            shutil.copytree(source, root / target, ignore=shutil.ignore_patterns("__pycache__"))
         _pack(image, root, Path(work) / "image.tar")
         (Path(work) / "image.tar").replace(archive)
     return archive

@@ -27,6 +27,7 @@ PACKAGES = {
 }
 PLUGINS = ("/usr/lib/cni", "/opt/cni/bin")
 # where a distribution keeps what an ordinary PATH may leave out
+SCRATCH = "200Gi"
 SBIN = "/usr/local/sbin:/usr/sbin:/sbin"
 
 
@@ -130,10 +131,15 @@ def _kubelet(settings: Settings) -> None:
 
 
 def _give_gpus(settings: Settings, api: Api, path: str) -> None:
-    """As a device plugin would; the kubelet keeps the number, also over its own restart."""
+    """As a device plugin would; the kubelet keeps the number, also over its own restart.
+
+    Scratch space is a number too: this kubelet does not measure it, because it does not know every file system.
+    """
+    given_out = {"ephemeral-storage": SCRATCH}
     if settings.gpus:
-        change = {"op": "add", "path": "/status/capacity/nvidia.com~1gpu", "value": str(settings.gpus)}
-        api.send("PATCH", f"{path}/status", [change], kind=PATCH)
+        given_out["nvidia.com~1gpu"] = str(settings.gpus)
+    changes = [{"op": "add", "path": f"/status/capacity/{name}", "value": value} for name, value in given_out.items()]
+    api.send("PATCH", f"{path}/status", changes, kind=PATCH)
 
     def given() -> bool:
         node = api.find(path)

@@ -69,3 +69,9 @@ def internal_url(cluster: str) -> str:
     """The portal, as pods of that cluster reach it."""
     setting = setting_of(cluster)
     return (setting.internal_url if setting else "") or str(settings.TRAINHALL_INTERNAL_URL)
+
+
+def helper_image(cluster: str) -> str:
+    """What `setup` and `agent` of a pod run in there."""
+    setting = setting_of(cluster)
+    return (setting.helper_image if setting else "") or str(settings.TRAINHALL_HELPER_IMAGE)

@@ -26,6 +26,7 @@ TRAINHALL_CLUSTERS = env_str("TRAINHALL_CLUSTERS")  # "" none, `local`, or a YAM
 HAS_LOCAL_CLUSTER, KUBERNETES_CLUSTERS = read_clusters(TRAINHALL_CLUSTERS)
 TRAINHALL_LOCAL_GPUS = env_int("TRAINHALL_LOCAL_GPUS", 0, maximum=4096)
 TRAINHALL_HELPER_IMAGE = env_str("TRAINHALL_HELPER_IMAGE", "trainhall:latest")
+TRAINHALL_DEMO_IMAGE = env_str("TRAINHALL_DEMO_IMAGE")  # of the demo's runtimes, where their own cannot be pulled
 TRAINHALL_FETCH_HOSTS = env_list("TRAINHALL_FETCH_HOSTS")
 TRAINHALL_KEEP_FILES = env_int("TRAINHALL_KEEP_FILES", 7, maximum=36500)  # days after a job's end
 TRAINHALL_LOGIN_HELP = env_str("TRAINHALL_LOGIN_HELP")  # whom to ask who cannot sign in

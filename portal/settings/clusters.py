@@ -16,7 +16,7 @@ from jobs.cluster.kubernetes.setting import Account, KubernetesSetting, Users
 LOCAL = "local"
 NAME = "TRAINHALL_CLUSTERS"
 _FIELDS = (
-    "name kubeconfig context watcher sync user_prefix group_prefix runs runs_class internal_url storage namespaces"
+    "name kubeconfig context watcher sync user_prefix group_prefix runs runs_class internal_url helper_image storage namespaces"
 ).split()
 
 
@@ -60,6 +60,7 @@ def _cluster(entry: Any, where: str) -> KubernetesSetting:
         runs=_folder(entry, where),
         runs_class=_text(entry, "runs_class", where),
         internal_url=_text(entry, "internal_url", where).rstrip("/"),
+        helper_image=_text(entry, "helper_image", where),
         storage=_networks(entry, where),
         namespaces=tuple(_texts(entry, "namespaces", where)),
     )

@@ -30,7 +30,8 @@ def install_sdk(folder: str) -> str:
 
 
 def _zip_package(package: str, target: str) -> None:
-    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as out:
+    # files of an image often have no date but the epoch, which a zip cannot write
+    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED, strict_timestamps=False) as out:
         for folder, folders, files in os.walk(package):
             folders[:] = sorted(name for name in folders if name != "__pycache__")
             for name in sorted(files):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import os
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -217,3 +218,17 @@ def test_what_is_no_archive_is_said_plainly(body: bytes, tmp_path: Path) -> None
     (tmp_path / "code.tar.gz").write_bytes(body)
     with pytest.raises(SetupError, match="no archive that can be read"):
         unpack(str(tmp_path / "code.tar.gz"), str(tmp_path / "workspace"))
+
+
+def test_a_package_without_dates_is_zipped(tmp_path: Path) -> None:
+    package = tmp_path / "image" / "trainhall"
+    shutil.copytree(Path(SDK) / "trainhall", package, ignore=shutil.ignore_patterns("__pycache__"))
+    for path in package.rglob("*.py"):
+        os.utime(path, (0, 0))
+    code = "import sys; from trainhall.setup import install_sdk; install_sdk(sys.argv[1])"
+    environment = {**os.environ, "PYTHONPATH": str(package.parent), "PYTHONDONTWRITEBYTECODE": "1"}
+    subprocess.run([sys.executable, "-c", code, str(tmp_path / "opt")], env=environment, check=True)
+
+    imported = [sys.executable, "-c", "import trainhall; print(trainhall.log.__name__)"]
+    environment["PYTHONPATH"] = str(tmp_path / "opt" / "trainhall.zip")
+    assert subprocess.check_output(imported, env=environment, text=True).strip() == "log"

@@ -53,5 +53,6 @@ class KubernetesSetting:
     runs: str = ""  # where the portal sees the claim `runs` of a namespace, such as /srv/{namespace}/runs; "": nowhere
     runs_class: str = ""  # StorageClass of the claim `runs` that each namespace gets; "": an admin makes the claims
     internal_url: str = ""  # of the portal, as pods of this cluster reach it; "": TRAINHALL_INTERNAL_URL
+    helper_image: str = ""  # with python3 and the SDK, for setup and agent of every pod; "": TRAINHALL_HELPER_IMAGE
     storage: tuple[str, ...] = ()  # CIDRs of NFS and S3 servers, which pods may reach
     namespaces: tuple[str, ...] = ()  # slugs of those whose jobs go here unless they say otherwise

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import os
 import secrets
 import shutil
@@ -15,6 +16,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import redis
 from django.conf import settings
@@ -52,8 +54,12 @@ class Command(BaseCommand):
             signal.signal(signal.SIGHUP, self.note_signal)
         try:
             web_workers = env_int("TRAINHALL_WEB_WORKERS", 1, minimum=1, maximum=64)
-            with claim_port(settings.PORT) as listening, claim_for_operators() as for_operators:
-                self.run(settings.BASE_DIR, listening, web_workers, for_operators=for_operators)
+            with (
+                claim_port(settings.PORT) as listening,
+                claim_for_operators() as for_operators,
+                claim_for_pods() as for_pods,
+            ):
+                self.run(settings.BASE_DIR, listening, web_workers, for_operators=for_operators, for_pods=for_pods)
         except CannotStart as error:
             self.stderr.write(str(error))
             sys.exit(1)
@@ -68,7 +74,13 @@ class Command(BaseCommand):
         self.stdout.flush()
 
     def run(
-        self, checkout: Path, listening: socket.socket, web_workers: int, *, for_operators: socket.socket | None
+        self,
+        checkout: Path,
+        listening: socket.socket,
+        web_workers: int,
+        *,
+        for_operators: socket.socket | None,
+        for_pods: socket.socket | None,
     ) -> None:
         port = listening.getsockname()[1]
         home = find_home(checkout, os.environ, uid=os.geteuid())
@@ -90,6 +102,7 @@ class Command(BaseCommand):
                 listening=listening.fileno(),
                 web_workers=web_workers,
                 for_operators=for_operators.fileno() if for_operators else None,
+                for_pods=for_pods.fileno() if for_pods else None,
             ):
                 supervisor.start(service)
             self.wait_ready(supervisor, f"127.0.0.1:{port}")
@@ -253,3 +266,31 @@ def check_broker(url: str) -> None:
             client.ping()
     except (redis.RedisError, ValueError) as error:
         raise CannotStart(f"REDIS_URL: the server does not answer: {error}") from error
+
+
+@contextmanager
+def claim_for_pods() -> Iterator[socket.socket | None]:
+    """Where pods of a cluster on this machine call the portal, if that is not loopback: the dev cluster's own interface.
+
+    An address of another machine is not ours to listen on: whatever is there sends pods on to us.
+    """
+    for cluster in settings.KUBERNETES_CLUSTERS:
+        url = urlsplit(cluster.internal_url)
+        if url.hostname and is_of_this_machine(url.hostname):
+            with claim_port(url.port or 80, host=url.hostname, setting="internal_url") as listening:
+                yield listening
+            return
+    yield None
+
+
+def is_of_this_machine(host: str) -> bool:
+    """Whether it is an address of an interface here, loopback apart: another can be bound to no socket."""
+    try:
+        address = ipaddress.ip_address(host)
+        if address.is_loopback or address.is_unspecified:
+            return False
+        with socket.socket(socket.AF_INET6 if address.version == 6 else socket.AF_INET) as probe:
+            probe.bind((host, 0))
+    except (ValueError, OSError):
+        return False
+    return True
