@@ -14,13 +14,13 @@ from django.conf import settings
 from django.db import connection, transaction
 from django.utils import timezone
 
-from jobs import credentials, faults, lifecycle, tenancy
+from jobs import credentials, faults, lifecycle, shared_secrets, tenancy
 from jobs.checkpoints import resume_from
 from jobs.cluster.manifests import Rendering, render
 from jobs.cluster.observed import Observed
 from jobs.cluster.port import Cluster, ObjectRef, Objects
 from jobs.cluster.registry import connect, helper_image, internal_url
-from jobs.exceptions import ClusterForbids, ClusterRefuses, ClusterUnavailable, ObjectDiffers, ObjectGone
+from jobs.exceptions import ClusterForbids, ClusterRefuses, ClusterUnavailable, ObjectDiffers, ObjectGone, SecretGone
 from jobs.models import Attempt, Job
 from jobs.parsing import argv_of
 from jobs.queue import plan
@@ -139,6 +139,8 @@ def _launch(attempt: Attempt) -> None:
             return
         # nothing exists; the wish of the owner stays, and a person with the right may release it
         _give_up(attempt, Reason.FORBIDDEN, f"The cluster forbids it: {error}", hold=True)
+    except SecretGone as error:
+        _give_up(attempt, Reason.SECRET_GONE, str(error), hold=True)
     except (ClusterRefuses, ObjectDiffers, ObjectGone) as error:
         _give_up(attempt, Reason.REFUSED_BY_CLUSTER, f"The cluster refuses it: {error}", hold=False)
 
@@ -220,8 +222,11 @@ def objects_of(attempt: Attempt, *, with_secrets: bool = True) -> Objects:
     """
     job = attempt.job
     spec = job.parsed
+    pull_config = ""
     if with_secrets:
         secrets = {secret.name: credentials.decrypt(bytes(secret.ciphertext)) for secret in job.secrets.all()}
+        secrets |= shared_secrets.values_for(job.namespace, spec.secrets)
+        pull_config = shared_secrets.pull_config(job.namespace, [spec.image])
     else:
         secrets = {secret.name: "" for secret in spec.secrets}
     code_url = ""
@@ -241,6 +246,7 @@ def objects_of(attempt: Attempt, *, with_secrets: bool = True) -> Objects:
             code_url=code_url,
             code_sha256=job.code.sha256 if job.code else "",
             secret_env=secrets,
+            pull_config=pull_config,
             helper_image=helper_image(attempt.cluster_id),
             resume_from=attempt.resume_from or "",
             argv=argv_of(spec.command, spec.parameters),

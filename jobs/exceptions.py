@@ -64,6 +64,10 @@ class CodeNotFetched(JobError):
         self.permanent = permanent
 
 
+class SecretGone(JobError):
+    """A job names a secret that its namespace has no more: it is held, and the sentence says which."""
+
+
 class ClusterError(JobError):
     """The cluster answered with an error."""
 

@@ -42,6 +42,9 @@ FIELDS = [
 RESOURCE_FIELDS = ["workers", "gpus", "gpu_type", "cpus", "memory", "shm", "parameter_servers"]
 ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,199}")
 PARAMETER_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,99}")
+IMAGE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/:@-]*")
+SECRET_NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
+SECRET_KEY = re.compile(r"[A-Za-z0-9_.-]{1,100}")
 RESERVED_ENV = ("TRAINHALL_", "JOB_COMPLETION_INDEX")
 MAX_TIME_LIMIT = 30 * 86400
 MAX_GRACE = 300
@@ -92,7 +95,7 @@ class _Reader(FieldReader):
             namespace=self.text(given, "namespace", required=True, limit=63),
             name=self.text(given, "name", limit=200) or self.text(given, "runtime", limit=63),
             runtime=self.text(given, "runtime", limit=63),
-            image=self.text(given, "image", limit=300) or str(runtime.get("image", "") if runtime else ""),
+            image=self.image(given, runtime),
             command=self.command(given, parameters),
             code=self.code(given.get("code")),
             parameters=parameters,
@@ -231,7 +234,7 @@ class _Reader(FieldReader):
             elif not isinstance(entry, dict):
                 self.wrong(field, "must be {value: …}")
             elif "from" in entry:
-                self.wrong(field, "names a secret of the namespace, which this release does not have; use {value: …}")
+                self.shared_secret(name, entry, refs)
             elif not isinstance(entry.get("value"), str) or not entry["value"] or "\x00" in entry["value"]:
                 self.wrong(field, "has no value: type it, as {value: …}; a clone or a draft keeps its name only")
             elif set(entry) != {"value"}:
@@ -240,6 +243,24 @@ class _Reader(FieldReader):
                 refs.append(SecretRef(name=name))
                 values[name] = str(entry["value"])
         return tuple(refs), values
+
+    def shared_secret(self, name: str, entry: Mapping[str, Any], refs: list[SecretRef]) -> None:
+        """`{from: team-keys, key: wandb}`; whether the namespace has it is asked where there is a namespace."""
+        inner = self.under(f"secrets.{name}")
+        inner.only_known(entry, ("from", "key"))
+        source, key = inner.text(entry, "from", required=True, limit=63), inner.text(entry, "key", limit=100) or name
+        if source and not SECRET_NAME.fullmatch(source):
+            inner.wrong("from", "is not the name of a secret: small letters, digits and dashes, such as team-keys")
+        elif not SECRET_KEY.fullmatch(key):
+            inner.wrong("key", "has 1 to 100 letters, digits, dots, dashes and underscores")
+        else:
+            refs.append(SecretRef(name=name, from_secret=source, key=key))
+
+    def image(self, data: Mapping[str, Any], runtime: Mapping[str, Any] | None) -> str:
+        image = self.text(data, "image", limit=300)
+        if image and not IMAGE.fullmatch(image):
+            self.wrong("image", "is not the name of an image, such as registry.example.com/ml/pytorch:2.9")
+        return image or str(runtime.get("image", "") if runtime else "")
 
     def resources(self, value: Any) -> Resources:
         value = value or {}

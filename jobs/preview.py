@@ -8,12 +8,14 @@ from django.conf import settings
 from django.utils.translation import gettext as _
 
 from accounts.models import Namespace, User
+from jobs import shared_secrets
 from jobs.cluster.manifests import Rendering, manifest_for_people, render
 from jobs.cluster.port import Manifest
 from jobs.cluster.registry import helper_image, home_of, internal_url
 from jobs.dispatch import objects_of
 from jobs.gang import leader_name
 from jobs.models import Attempt, Job
+from jobs.tenants import numbers_of
 from jobs.parsing import Parsed, argv_of
 from jobs.quoting import fill_in
 from jobs.yaml_text import to_yaml
@@ -69,6 +71,7 @@ def _shown(entry: Manifest) -> str:
 def manifests_to_be(parsed: Parsed, *, namespace: Namespace, user: User) -> list[Manifest]:
     """The same for a document that has not been submitted; the job's id is made then."""
     spec = parsed.spec
+    uid, gids = numbers_of(user)
     return manifest_for_people(
         render(
             Rendering(
@@ -82,7 +85,9 @@ def manifests_to_be(parsed: Parsed, *, namespace: Namespace, user: User) -> list
                 token=MASK,
                 code_url=MASK if spec.code.kind != "none" else "",
                 code_sha256=MASK if spec.code.kind != "none" else "",
-                secret_env=dict.fromkeys(parsed.secret_values, MASK),
+                secret_env={secret.name: MASK for secret in spec.secrets},
+                pull_config=shared_secrets.pull_config(namespace, [spec.image]) and MASK,
+                identity=(uid, gids[0], gids[1:]),
                 helper_image=helper_image(home_of(namespace.slug)),
                 argv=argv_of(spec.command, spec.parameters),
                 launcher=spec.launcher,

@@ -68,6 +68,7 @@ class Reason(StrEnum):
     NEVER_FITS = "NeverFits"
     HELD = "Held"
     FORBIDDEN = "Forbidden"  # held: the cluster does not let its owner start it
+    SECRET_GONE = "SecretGone"  # held: it names a secret that its namespace has no more
     OWNER_LEFT = "OwnerLeft"  # held: its owner has lost the right to run it, and a lead decides
     # on its way
     ADMITTED = "Admitted"
@@ -93,7 +94,7 @@ class Reason(StrEnum):
 
 
 # Held, and not by a wish: the sentence says more than "held by", and stays until somebody releases it.
-HELD_FOR_CAUSE = frozenset({Reason.FORBIDDEN, Reason.OWNER_LEFT})
+HELD_FOR_CAUSE = frozenset({Reason.FORBIDDEN, Reason.SECRET_GONE, Reason.OWNER_LEFT})
 
 # Ends that are the platform's doing: a new attempt, not charged to the user's retries.
 NOT_CHARGED = frozenset({Reason.PREEMPTED, Reason.DISRUPTION, Reason.NODE_LOST, Reason.START_TIMEOUT, Reason.HELD})

@@ -18,7 +18,7 @@ from accounts import audit
 from accounts.access import get_namespace, may
 from accounts.models import Namespace, User
 from accounts.roles import Verb
-from jobs import archives, credentials, faults, git_address, intents, live
+from jobs import archives, credentials, faults, git_address, intents, live, shared_secrets
 from jobs.cluster.registry import home_of
 from jobs.exceptions import IdempotencyConflict, NeverFits, NotAllowed, SpecError, WrongState
 from jobs.forecast import Forecast, Verdict
@@ -69,6 +69,7 @@ def submit(
         return earlier
     parsed = check(document)
     namespace = namespace_to_submit(user, parsed.spec.namespace)
+    shared_secrets.check(namespace, parsed.spec.secrets)
     code = _code_of(user, parsed)
     faults.point("submit.parsed")
     cluster = Cluster.objects.filter(name=home_of(namespace.slug)).first()

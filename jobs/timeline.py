@@ -61,6 +61,7 @@ _WAITS: dict[str, Kind] = {
     Reason.HELD: Kind.HELD,
     Reason.FORBIDDEN: Kind.HELD,
     Reason.OWNER_LEFT: Kind.HELD,
+    Reason.SECRET_GONE: Kind.HELD,
     Reason.RETRIED: Kind.BACKING_OFF,
 }
 

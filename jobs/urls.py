@@ -10,6 +10,7 @@ from jobs.api import catalogue, clones, drafts, files, logs, runtimes, verbs
 from jobs.api import export as export_api
 from jobs.api import jobs as api
 from jobs.api import saved as saved_api
+from jobs.api import secrets as secrets_api
 from jobs.views import asking, bulk, export, job, listing, new, saved
 from jobs.views import logs as log_pages
 from jobs.views import runtimes as admin_runtimes
@@ -77,6 +78,8 @@ api_urls = [
     path("drafts/<str:draft_id>/", drafts.DraftView.as_view(), name="draft"),
     path("forecast/", catalogue.ForecastView.as_view(), name="forecast"),
     path("uploads/", catalogue.UploadsView.as_view(), name="uploads"),
+    path("namespaces/<str:name>/secrets/", secrets_api.SecretsView.as_view(), name="secrets"),
+    path("namespaces/<str:name>/secrets/<str:secret>/", secrets_api.SecretView.as_view(), name="secret"),
     path("clusters/", catalogue.ClustersView.as_view(), name="clusters"),
 ]
 operator_api_urls = [

@@ -108,10 +108,8 @@ def _secret_environment(job: Rendering) -> dict[str, Manifest]:
     ):  # our token is for our own address only
         found["MLFLOW_TRACKING_TOKEN"] = _from_secret("MLFLOW_TRACKING_TOKEN", job.name, "token")
     for secret in job.spec.secrets:
-        if secret.from_secret:
-            found[secret.name] = _from_secret(secret.name, secret.from_secret, secret.key or secret.name)
-        else:
-            found[secret.name] = _from_secret(secret.name, job.name, f"env.{secret.name}")
+        # one of the namespace, too: its value lies in the portal and goes into the attempt's own Secret
+        found[secret.name] = _from_secret(secret.name, job.name, f"env.{secret.name}")
     return {
         name: entry
         for name, entry in found.items()

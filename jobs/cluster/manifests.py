@@ -171,10 +171,13 @@ def _secret(job: Rendering) -> Manifest:
         values["code-url"] = job.code_url
     for name, value in sorted((job.secret_env or {}).items()):
         values[f"env.{name}"] = value
+    if job.pull_config:
+        values[".dockerconfigjson"] = job.pull_config
     return {
         "apiVersion": "v1",
         "kind": "Secret",
         "metadata": {"name": job.name, "namespace": job.kubernetes_namespace, "labels": labels(job)},
-        "type": "Opaque",
+        # of the kind that a kubelet takes an account from; it may hold more
+        "type": "kubernetes.io/dockerconfigjson" if job.pull_config else "Opaque",
         "stringData": values,
     }

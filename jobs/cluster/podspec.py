@@ -52,6 +52,8 @@ def pod_of(job: Rendering, group: PodGroup) -> Manifest:
     }
     if group.role == LAUNCHER:
         pod["initContainers"].append(_wait_container(job))
+    if job.pull_config:
+        pod["imagePullSecrets"] = [{"name": job.name}]
     if group.gpus and job.spec.resources.gpu_type:
         pod["nodeSelector"] = {GPU_PRODUCT: job.spec.resources.gpu_type}
     return pod

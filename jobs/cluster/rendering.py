@@ -45,7 +45,8 @@ class Rendering:
     launcher: str = "plain"
     code_url: str = ""  # "" means no code to fetch
     code_sha256: str = ""
-    secret_env: dict[str, str] | None = None  # values the user typed
+    secret_env: dict[str, str] | None = None  # values the user typed, and those of the namespace that the job names
+    pull_config: str = ""  # a docker config for registries that ask who comes
     resume_from: str = ""
     identity: tuple[int, int, tuple[int, ...]] | None = None  # uid, gid, groups
     ssh_key: tuple[str, str] = ("", "")  # of the launcher mpi: private and public, both in OpenSSH's form

@@ -5,6 +5,7 @@ from jobs.models.catalogue import BoundUpload, Cluster, ClusterNamespace, CodeAr
 from jobs.models.feed import JobFeed, LogBlock, LogChunk
 from jobs.models.job import ID_ALPHABET, STATUS_LABELS, Job, JobEvent, JobSecret, new_job_id
 from jobs.models.personal import Draft, JobPin, SavedView
+from jobs.models.shared import NamespaceSecret
 
 __all__ = [
     "ID_ALPHABET",
@@ -22,6 +23,7 @@ __all__ = [
     "JobSecret",
     "LogBlock",
     "LogChunk",
+    "NamespaceSecret",
     "PriorityClass",
     "Runtime",
     "SavedView",

@@ -59,6 +59,8 @@ ROUTES: dict[str, dict[str, Rule]] = {
     "/api/v1/namespaces/<name>/members/": {"GET": MEMBERS, "POST": HAND},
     "/api/v1/namespaces/<name>/members/<username>/": {"PATCH": HAND, "DELETE": HAND},
     "/api/v1/namespaces/<name>/quota/": {"GET": VIEW},
+    "/api/v1/namespaces/<name>/secrets/": {"GET": VIEW},  # names and keys
+    "/api/v1/namespaces/<name>/secrets/<secret>/": {"PUT": LEAD, "DELETE": LEAD},
     "/api/v1/audit/": {"GET": AUDIT},
     "/jobs/": {"GET": SIGNED_IN},
     "/jobs/bulk/": {"POST": SIGNED_IN},  # each job by the rights of its own; the answer says which were refused

@@ -12,8 +12,8 @@ from accounts import tokens
 from accounts.models import ApiToken, GroupMapping, Membership, Namespace, User
 from accounts.people import ensure_person
 from accounts.roles import Role, SiteRole
-from jobs import archives, dispatch
-from jobs.models import Draft, Job, Runtime, SavedView
+from jobs import archives, dispatch, shared_secrets
+from jobs.models import Draft, Job, NamespaceSecret, Runtime, SavedView
 from portal import seed
 from tests.factories import leave_file, make_job
 from tests.flows.hidden_project import Hidden, commons, job_beside, plant
@@ -51,6 +51,7 @@ class Stage:
             "user_id": str(self.job.owner_id),
             "username": "bob",
             "path": "out/model.txt",
+            "secret": "team-keys",
         }
 
     def state(self) -> tuple[Any, ...]:
@@ -64,6 +65,7 @@ class Stage:
             list(Draft.objects.order_by("pk").values_list("pk", "values")),
             list(SavedView.objects.order_by("pk").values_list("pk", "name", "namespace_id")),
             list(Runtime.objects.order_by("pk").values_list("pk", "version")),
+            list(NamespaceSecret.objects.order_by("pk").values_list("pk", "name", "key", "set_at")),
             list(User.objects.order_by("pk").values_list("pk", "site_role", "is_active", "password")),
         )
 
@@ -92,6 +94,7 @@ def stage(vision: Namespace, alice: User, bob: User, carol: User, dave: User, ad
     draft = Draft.objects.create(owner=alice, values={"name": "half"})
     rule = GroupMapping.objects.create(pk=777000778, group="vision", namespace=vision, role=Role.MEMBER)
     by_hand = Membership.objects.get(user=bob, namespace=vision)
+    shared_secrets.put(vision, "team-keys", {"values": {"wandb": "cadmium"}}, by=carol, request=None)
     return Stage(
         people=people,
         job=job,

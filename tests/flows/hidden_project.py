@@ -14,6 +14,7 @@ from accounts import tokens
 from accounts.models import AuditEvent, DirectorySync, GroupMapping, Membership, MembershipChange, Namespace, User
 from accounts.people import ensure_person, ensure_project
 from accounts.roles import Role
+from jobs import shared_secrets
 from jobs.cluster.port import RawLine
 from jobs.logs.lines import store_lines
 from jobs.models import Cluster, Job, JobEvent, JobPin, SavedView, Worker
@@ -57,6 +58,7 @@ class Hidden:
             "user_id": str(self.lead.pk),
             "username": self.lead.username,
             "path": f"out/{MARK}-model.txt",
+            "secret": f"{MARK}-keys",
         }
 
 
@@ -118,6 +120,7 @@ def plant(alice: User, *, secret_people: tuple[User, ...] = ()) -> Hidden:
     AuditEvent.objects.create(
         actor=lead.username, action="namespace.change", target=SLUG, namespace=SLUG, after={MARK: MARK}
     )
+    shared_secrets.put(project, f"{MARK}-keys", {"values": {MARK: MARK}}, by=lead, request=None)
     running.refresh_from_db()
     waiting.refresh_from_db()
     return Hidden(

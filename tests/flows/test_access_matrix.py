@@ -45,6 +45,7 @@ MADE_UP = {
     "user_id": "999999999",
     "username": "no-such-person",
     "path": "out/no-such",
+    "secret": "no-such",
 }
 DOCUMENT = {"namespace": "vision", "runtime": "shell", "command": "echo hello"}
 FORM = {**DOCUMENT, "name": "hello", "idempotency_key": "once", "workers": "1", "gpus": "0"}
@@ -55,6 +56,10 @@ BODIES: dict[tuple[str, str], dict[str, Any]] = {
     ("POST", "/me/tokens/"): {"data": {"name": "x", "scope": "read", "days": 1}},
     ("POST", "/api/v1/tokens/"): {"data": {"name": "x"}, "content_type": "application/json"},
     ("POST", "/api/v1/jobs/"): {"data": DOCUMENT, "content_type": "application/json"},
+    ("PUT", "/api/v1/namespaces/<name>/secrets/<secret>/"): {
+        "data": {"values": {"wandb": "barium"}},
+        "content_type": "application/json",
+    },
     ("POST", "/api/v1/forecast/"): {"data": DOCUMENT, "content_type": "application/json"},
     ("POST", "/jobs/new/"): {"data": FORM},
     ("POST", "/jobs/forecast/"): {"data": FORM},
