@@ -21,7 +21,7 @@ from accounts import audit, found, grants, mappings, sync
 from accounts.admin_api import DirectoryUnavailable, read_directory
 from accounts.models import DirectorySync, GroupMapping, Namespace, User
 from accounts.reasons import held, site_role_in_words
-from accounts.roles import Role
+from accounts.roles import Role, SiteRole
 
 PAGE = 50
 SHOWN = 200  # lines of a preview
@@ -227,9 +227,14 @@ def users(request: HttpRequest) -> HttpResponse:
 
 
 @require_POST
+@transaction.atomic
 def disable_user(request: HttpRequest, user_id: int) -> HttpResponse:
     """Disable, or enable again. Who is disabled is out of every page, socket and token at once."""
     by = admin_of(request)
+    # two admins who disable each other at the same moment would leave none
+    admins = User.objects.filter(site_role=SiteRole.ADMIN, is_active=True).order_by("pk").select_for_update()
+    if by.pk not in [one.pk for one in admins]:
+        raise PermissionDenied(_("This is for admins of the site."))
     person = get_object_or_404(User, pk=user_id)
     enable = "enable" in request.POST
     if person == by:

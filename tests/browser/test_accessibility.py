@@ -22,6 +22,8 @@ ADMINS = (
     "/admin/runtimes/new/",
     "/admin/runtimes/shell/",
     "/admin/access/",
+    "/admin/access/?person=alice",
+    "/admin/access/?person=a",
     "/admin/users/",
     "/audit/",
 )
