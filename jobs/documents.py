@@ -31,6 +31,7 @@ def job_row(job: Job) -> dict[str, Any]:
         "name": job.name,
         "namespace": job.namespace.slug,
         "user": job.owner.username,
+        "cluster": job.cluster_id,
         "status": job.status,
         "reason": {"code": job.reason_code, "text": job.reason},
         "attempt": job.attempt_number,

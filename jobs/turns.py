@@ -15,6 +15,11 @@ import psycopg
 from django.db import connection as default
 
 LOCKS = 0x77617463  # the first of the two numbers of the lock; the second is made of the cluster's name
+HELD = (
+    "SELECT objid::bigint - CASE WHEN objid::bigint > 2147483647 THEN 4294967296 ELSE 0 END FROM pg_locks"
+    " WHERE locktype = 'advisory' AND granted AND objsubid = 2 AND classid = %s"
+    " AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
+)  # the second numbers of the turns that somebody has
 BEAT = 2.0  # seconds between two words to the server; also between two tries to get the turn
 # a watcher that hangs as a whole loses its turn, and so does one whose machine went away without a word
 OPTIONS = (

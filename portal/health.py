@@ -7,7 +7,8 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import psycopg
 import redis
@@ -16,6 +17,8 @@ from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 from psycopg.conninfo import make_conninfo
 
+from jobs.cluster.registry import kinds
+from jobs.turns import HELD, LOCKS
 from portal.celery import BEAT_KEY, app
 
 if TYPE_CHECKING:
@@ -23,7 +26,7 @@ if TYPE_CHECKING:
 
 PATIENCE = 3  # seconds for each part; all are asked at once
 BEAT_SILENT_AFTER = 25.0
-CLUSTER_SILENT_AFTER = 25.0
+CLUSTER_SILENT_AFTER = 60.0
 logger = logging.getLogger(__name__)
 
 
@@ -75,17 +78,32 @@ def ask_beat() -> str:
     return _("Last beat %(age)d s ago.") % {"age": age}
 
 
-def ask_watcher() -> str:
+def _ask_database(query: str, *values: object) -> list[tuple[Any, ...]]:
     with psycopg.connect(make_conninfo(settings.DATABASE_URL, connect_timeout=PATIENCE)) as connection:
         connection.execute("SET statement_timeout = '3s'")
-        rows = connection.execute(
-            "SELECT name, extract(epoch FROM now() - seen_at)::float FROM jobs_cluster ORDER BY name"
-        ).fetchall()
-    late = [(name, age) for name, age in rows if age is None or age > CLUSTER_SILENT_AFTER]
-    if late:
-        name, age = late[0]
-        raise Unwell(_("%(name)s not seen for %(age)s s.") % {"name": name, "age": "?" if age is None else int(age)})
-    return ", ".join(_("%(name)s seen %(age)d s ago") % {"name": name, "age": age} for name, age in rows) + "."
+        return connection.execute(query, values).fetchall()
+
+
+def ask_watcher() -> str:
+    known = {name for (name,) in _ask_database("SELECT name FROM jobs_cluster")} & set(kinds())
+    held = {key for (key,) in _ask_database(HELD, LOCKS)}
+    keys = dict(_ask_database("SELECT name, hashtext(name) FROM unnest(%s::text[]) AS name", sorted(known)))
+    if left := [name for name, key in sorted(keys.items()) if key not in held]:
+        raise Unwell(_("Nobody watches %(names)s.") % {"names": ", ".join(left)})
+    if not known:
+        return _("There is no cluster to watch.")
+    return _("Watched: %(names)s.") % {"names": ", ".join(sorted(known))}
+
+
+def ask_cluster(name: str) -> str:
+    """Why it is not seen is told to who has signed in: its addresses are nothing for this page, which anybody may ask."""
+    query = "SELECT extract(epoch FROM now() - seen_at)::float FROM jobs_cluster WHERE name = %s"
+    [(age,)] = _ask_database(query, name) or [(None,)]
+    if age is None:
+        raise Unwell(_("It was not seen yet."))
+    if age > CLUSTER_SILENT_AFTER:
+        raise Unwell(_("Not seen for %(age)d s.") % {"age": age})
+    return _("Seen %(age)d s ago.") % {"age": age}
 
 
 PARTS: list[tuple[str, Callable[[], str], StrOrPromise]] = [
@@ -95,12 +113,17 @@ PARTS: list[tuple[str, Callable[[], str], StrOrPromise]] = [
     ("beat", ask_beat, gettext_lazy("What was lost on the way is repaired late; points are not compressed.")),
     ("watcher", ask_watcher, gettext_lazy("Statuses and logs stand still; running jobs and their metrics go on.")),
 ]
+OF_A_CLUSTER = gettext_lazy(
+    "Its jobs run on and are shown as they were; none starts there. Other clusters are as ever."
+)
 
 
 def look() -> list[Tile]:
     """Ask every part at once."""
-    with ThreadPoolExecutor(max_workers=len(PARTS)) as pool:
-        return list(pool.map(lambda part: _ask(*part), PARTS))
+    clusters = [(f"cluster {name}", partial(ask_cluster, name), OF_A_CLUSTER) for name in kinds()]
+    parts = [*PARTS, *clusters]
+    with ThreadPoolExecutor(max_workers=len(parts)) as pool:
+        return list(pool.map(lambda part: _ask(*part), parts))
 
 
 def _ask(name: str, question: Callable[[], str], loses: object) -> Tile:

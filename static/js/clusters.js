@@ -32,6 +32,15 @@ function show(banner) {
   if (words.textContent !== sentences.join(" ")) words.textContent = sentences.join(" ");
   if (banner.hidden && late.length) announce(words.textContent); // once, not every second of its age
   banner.hidden = late.length === 0;
+  grey(new Set(late.map(([name]) => name)));
+}
+
+function grey(late) {
+  // what is over stays as it is; a job of a cluster that answers is as true as ever
+  for (const shown of document.querySelectorAll("[data-cluster][data-status]")) {
+    const open = ["queued", "starting", "running"].includes(shown.dataset.status);
+    shown.toggleAttribute("data-unseen", open && late.has(shown.dataset.cluster));
+  }
 }
 
 start();

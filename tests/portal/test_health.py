@@ -7,10 +7,13 @@ from typing import Any
 
 import pytest
 import redis
+from django.db import connection
 from django.test import AsyncClient, Client
 from django.utils import timezone
 
+from jobs.cluster.kubernetes.setting import KubernetesSetting
 from jobs.models import Cluster
+from jobs.turns import LOCKS
 from portal import health, wheel
 from portal.celery import BEAT_KEY
 
@@ -46,6 +49,7 @@ class TestReadyz:
             "worker": False,
             "beat": True,
             "watcher": True,  # there is no cluster to watch here
+            "cluster local": False,
         }
 
     def test_a_probe_leaves_no_error_line(self, client: Client, caplog: pytest.LogCaptureFixture) -> None:
@@ -80,11 +84,35 @@ class TestParts:
         assert "40" in beat.text or "41" in beat.text
 
 
-class TestWatcherTile:
-    @pytest.mark.parametrize(("age", "well"), [(2, True), (40, False)])
-    def test_it_is_red_when_a_cluster_was_not_seen_for_long(self, own_database: None, age: int, well: bool) -> None:
+class TestClusters:
+    @pytest.mark.parametrize(("age", "well"), [(2, True), (50, True), (70, False)])
+    def test_one_that_was_not_seen_for_a_minute_is_red(self, own_database: None, age: int, well: bool) -> None:
         Cluster.objects.create(name="local", kind="local", seen_at=timezone.now() - timezone.timedelta(seconds=age))
-        assert part(health.look(), "watcher").ok is well
+        assert part(health.look(), "cluster local").ok is well
+
+    def test_each_has_its_own_tile_and_what_is_no_cluster_of_ours_any_more_has_none(
+        self, own_database: None, settings: Any
+    ) -> None:
+        settings.KUBERNETES_CLUSTERS = (KubernetesSetting("near"), KubernetesSetting("far"))
+        for name, age in {"local": 1, "near": 1, "far": 99, "sold": 999}.items():
+            Cluster.objects.create(name=name, seen_at=timezone.now() - timezone.timedelta(seconds=age))
+        tiles = {tile.name: tile for tile in health.look() if tile.name.startswith("cluster")}
+        assert {name: tile.ok for name, tile in tiles.items()} == {
+            "cluster local": True,
+            "cluster near": True,
+            "cluster far": False,
+        }
+        assert "99" in tiles["cluster far"].text
+        assert "Other clusters are as ever" in tiles["cluster far"].loses
+
+    def test_nobody_watches(self, own_database: None) -> None:
+        Cluster.objects.create(name="local", kind="local", seen_at=timezone.now())
+        watcher = part(health.look(), "watcher")
+        assert not watcher.ok and "local" in watcher.text
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT pg_advisory_lock(%s, hashtext('local'))", [LOCKS])
+            assert part(health.look(), "watcher").ok
+            cursor.execute("SELECT pg_advisory_unlock(%s, hashtext('local'))", [LOCKS])
 
 
 class TestStatusPage:

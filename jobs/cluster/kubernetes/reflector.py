@@ -134,19 +134,22 @@ class Reflector(threading.Thread):
             "resourceVersion": self._version,
             "timeoutSeconds": seconds,
         }
-        began, events = time.monotonic(), 0
+        began, version = time.monotonic(), self._version
         for line in self.api.lines(self.path, query, read=READ):
             if not line.strip():
                 continue
             self._take(line)
-            self.seen_at, self._failures = time.monotonic(), 0
-            events += 1
+            self.seen_at = time.monotonic()
+            if self._version != version:
+                self._failures = 0
             if self._stop_event.is_set():
                 return
         self.seen_at = self.heard_at = time.monotonic()
-        if not events and self.seen_at - began < SHORTEST:
+        lasted = self.seen_at - began
+        if self._version == version and lasted < SHORTEST:
             raise ClusterUnavailable("It ends each watch at once.")
         self._failures = 0
+        self._stop_event.wait(SHORTEST - lasted)
 
     def _take(self, line: bytes) -> None:
         try:
