@@ -48,6 +48,12 @@ def names_for_jobs(namespace: Namespace) -> list[str]:
     return [f"{name}/{key}" for name, key in rows]
 
 
+def names_in(namespaces: Iterable[Namespace]) -> list[dict[str, str]]:
+    """The same for several namespaces, for the form, which does not know yet which one it will be: one query."""
+    rows = NamespaceSecret.objects.filter(namespace__in=list(namespaces), kind=VALUES).select_related("namespace")
+    return [{"name": f"{row.name}/{row.key}", "namespace": row.namespace.slug} for row in rows.defer("ciphertext")]
+
+
 @transaction.atomic
 def put(
     namespace: Namespace,

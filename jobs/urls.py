@@ -14,6 +14,7 @@ from jobs.api import secrets as secrets_api
 from jobs.views import asking, bulk, export, job, listing, new, saved
 from jobs.views import logs as log_pages
 from jobs.views import runtimes as admin_runtimes
+from jobs.views import secrets as secret_pages
 from jobs.views import verbs as buttons
 
 app_name = "jobs"
@@ -44,6 +45,7 @@ urlpatterns = [
     path("jobs/<str:job_id>/unarchive/", buttons.job_unarchive, name="unarchive"),
     path("jobs/<str:job_id>/hold/", buttons.job_hold, name="hold"),
     path("jobs/<str:job_id>/release/", buttons.job_release, name="release"),
+    path("namespaces/<str:name>/secrets/", secret_pages.secrets, name="secrets"),
     path("code/<sha256>/", downloads.code, name="code"),
 ]
 # answered only where operators are: portal/settings/operator.py

@@ -13,7 +13,7 @@ from jobs.parsing import FIELDS, RESOURCE_FIELDS
 from jobs.quoting import text_of
 
 SIMPLE = ("namespace", "name", "runtime", "launcher", "priority", "time_limit", "stop_grace")
-NUMBERS = ("workers", "gpus", "retries")
+NUMBERS = ("workers", "gpus", "parameter_servers", "retries")
 CODE_FIELDS = ("script", "upload_sha256", "upload_label", "git_url", "git_ref")
 Fields = dict[str, Any]
 
@@ -21,7 +21,7 @@ Fields = dict[str, Any]
 def fields_of(data: Mapping[str, Any]) -> Fields:
     """What each field of the form shows for a document. The rest is `extra`: shown as set in YAML, and sent along."""
     fields: Fields = {**dict.fromkeys((*SIMPLE, *RESOURCE_FIELDS, *CODE_FIELDS, "command", "retries", "tags"), "")}
-    fields |= {"param": [], "env": [], "secret": [], "code_kind": "none"}
+    fields |= {"param": [], "env": [], "secret": [], "shared": [], "code_kind": "none"}
     extra = {}
     for name, value in data.items():
         read = _READERS.get(name) if name in FIELDS else None
@@ -64,8 +64,9 @@ def data_of(fields: Fields, *, secrets: list[tuple[str, str]]) -> dict[str, Any]
         data["parameters"] = parameters
     if env := {row["name"]: row["value"] for row in fields["env"]}:
         data["env"] = env
-    if secrets:
-        data["secrets"] = {name: {"value": value} for name, value in secrets}
+    named = {row["name"]: _shared(row["value"]) for row in fields.get("shared", ())}
+    if secrets or named:
+        data["secrets"] = {name: {"value": value} for name, value in secrets} | named
     places = {name: place for place, name in enumerate(FIELDS)}
     return dict(sorted(data.items(), key=lambda item: places.get(item[0], len(places))))
 
@@ -151,9 +152,26 @@ def _pairs(field: str) -> Callable[[Any], Fields | None]:
     return read
 
 
+def _shared(text: str) -> dict[str, str]:
+    """`team-keys/wandb`, a secret of the namespace and its key; without a key it is that of the variable's name."""
+    source, slash, key = text.strip().partition("/")
+    return {"from": source, "key": key} if slash else {"from": source}
+
+
 def _secrets(value: Any) -> Fields | None:
-    fine = isinstance(value, dict) and all(isinstance(one, dict) and set(one) <= {"value"} for one in value.values())
-    return {"secret": [{"name": str(name)} for name in value]} if fine else None
+    if not isinstance(value, dict) or not all(isinstance(one, dict) for one in value.values()):
+        return None
+    typed = {name: one for name, one in value.items() if set(one) <= {"value"}}
+    named = {name: one for name, one in value.items() if "from" in one and set(one) <= {"from", "key"}}
+    if len(typed) + len(named) < len(value) or not all(
+        isinstance(part, str) for one in named.values() for part in one.values()
+    ):
+        return None
+    shared = [
+        {"name": str(name), "value": "/".join(one[part] for part in ("from", "key") if part in one)}
+        for name, one in named.items()
+    ]
+    return {"secret": [{"name": str(name)} for name in typed], "shared": shared}
 
 
 def _code_fields(value: Any) -> Fields | None:

@@ -23,11 +23,12 @@ from jobs.yaml_text import merged, to_yaml
 
 TEXTS = (
     "namespace name runtime code_kind script_name script git_url git_ref command workers gpus gpu_type cpus memory shm "
+    "parameter_servers "
     "launcher priority time_limit retries stop_grace tags upload_sha256 upload_label extra yaml written yaml_own parent "
     "env_text"
 ).split()
 OF_THE_PAGE = ("idempotency_key", "draft")  # each page has its own
-PAIRS = ("param", "env")
+PAIRS = ("param", "env", "shared")
 MAX_SCRIPT = 4 * 2**20  # bytes that may be pasted
 INLINE = 64 * 2**10  # bytes of a script that its YAML still shows
 

@@ -1,5 +1,5 @@
 // The fields of the new-job form as plain values, and back; its rows of names and values, and its panels of code.
-const KINDS = ["param", "env", "secret"];
+const KINDS = ["param", "env", "secret", "shared"];
 // a key that was sent may have made its job, so each page sends its own; file names mean nothing without their files
 const OF_THE_PAGE = new Set(["csrfmiddlewaretoken", "idempotency_key", "draft", "paths", "code_files", "env_text"]);
 

@@ -62,6 +62,7 @@ ROUTES: dict[str, dict[str, Rule]] = {
     "/api/v1/namespaces/<name>/secrets/": {"GET": VIEW},  # names and keys
     "/api/v1/namespaces/<name>/secrets/<secret>/": {"PUT": LEAD, "DELETE": LEAD},
     "/api/v1/audit/": {"GET": AUDIT},
+    "/namespaces/<name>/secrets/": {"GET": VIEW, "POST": LEAD},
     "/jobs/": {"GET": SIGNED_IN},
     "/jobs/bulk/": {"POST": SIGNED_IN},  # each job by the rights of its own; the answer says which were refused
     "/jobs/export.csv": {"GET": SIGNED_IN},  # of the jobs one sees
