@@ -194,6 +194,20 @@ def _stop(attempt: Attempt) -> None:
         lifecycle.write(job)  # viewers see the countdown
 
 
+def end_the_rest(attempt: Attempt) -> None:
+    """End the pods of an attempt whose outcome is certain: a parameter server would wait for ever. Safe to repeat."""
+    if attempt.stop_requested_at is not None:
+        return
+    try:
+        connect(attempt.cluster_id).suspend(reference(attempt))
+    except ClusterUnavailable as error:
+        logger.warning("The rest of %s is not ended yet: %s", attempt, error)
+        return
+    attempt.stop_requested_at = timezone.now()
+    attempt.stop_deadline = attempt.stop_requested_at + timedelta(seconds=attempt.job.parsed.stop_grace)
+    attempt.save(update_fields=["stop_requested_at", "stop_deadline"])
+
+
 def delete_objects(attempt: Attempt) -> bool:
     """Remove what an attempt that is over left on its cluster; True once it is gone."""
     try:

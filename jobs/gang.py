@@ -81,5 +81,10 @@ def job_name(shared: str, role: str, groups: tuple[PodGroup, ...]) -> str:
     return shared if len(groups) == 1 else f"{shared}-{role}"
 
 
+def job_names(job_id: str, attempt: int, groups: tuple[PodGroup, ...]) -> list[str]:
+    """Of all Jobs of an attempt, the leader's first."""
+    return [job_name(object_name(job_id, attempt), group.role, groups) for group in groups]
+
+
 def leader_name(job_id: str, attempt: int, groups: tuple[PodGroup, ...]) -> str:
-    return job_name(object_name(job_id, attempt), groups[0].role, groups)
+    return job_names(job_id, attempt, groups)[0]

@@ -157,17 +157,41 @@ def end_attempt(attempt: Attempt, *, code: str, reason: str, exit_code: int | No
     return True
 
 
+def conclude(job: Job, attempt: Attempt, outcome: Observed) -> bool:
+    """The leader of an attempt has succeeded while pods of other roles still run: the job is over, and what they hold is held.
+
+    False if the job was written meanwhile; nothing is stored then and the caller looks again.
+    """
+    code, text = outcome.reason or Reason.COMPLETED, outcome.text
+    with transaction.atomic():
+        known = Attempt.objects.filter(pk=attempt.pk, ended_at=None, reason_code="")
+        known.update(reason_code=code, reason=text, exit_code=outcome.exit_code)
+        attempt.reason_code, attempt.reason, attempt.exit_code = code, text, outcome.exit_code
+        if job.attempt_number != attempt.number or job.is_final:
+            return True
+        if not _move_on(job, attempt, outcome.status, code, text):
+            transaction.set_rollback(True)
+            return False
+    return True
+
+
 def settle(job: Job, attempt: Attempt, outcome: Observed) -> bool:
     """The attempt is over, its pods are gone: store that, return the quota, and move the job where that leads.
 
     False if the job was written meanwhile; nothing is stored then and the caller looks again.
     """
     with transaction.atomic():
-        code, text = outcome.reason or Reason.OUTCOME_UNKNOWN, outcome.text
-        if not end_attempt(attempt, code=code, reason=text, exit_code=outcome.exit_code):
+        code, text, exit_code = outcome.reason or Reason.OUTCOME_UNKNOWN, outcome.text, outcome.exit_code
+        if attempt.reason_code and attempt.ended_at is None:  # it was concluded, whatever became of the rest
+            code, text, exit_code = Reason(attempt.reason_code), attempt.reason, attempt.exit_code
+        if not end_attempt(attempt, code=code, reason=text, exit_code=exit_code):
             attempt.refresh_from_db()
             code, text = Reason(attempt.reason_code), attempt.reason
-        if job.attempt_number != attempt.number or job.is_final:
+        if job.attempt_number != attempt.number:
+            return True
+        if job.is_final:
+            write(job)  # its page shows how the last pods ended
+            live.wake("jobs.tasks.dispatch_waiting")
             return True
         if not _move_on(job, attempt, outcome.status, code, text):
             transaction.set_rollback(True)

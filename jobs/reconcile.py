@@ -20,6 +20,7 @@ from jobs.cluster.observed import Observed, WorkerState, free_capacity, observe_
 from jobs.cluster.port import Cluster as Port
 from jobs.cluster.port import Manifest, Observation
 from jobs.exceptions import ClusterUnavailable, ObjectDiffers
+from jobs.gang import job_names
 from jobs.logs.lines import LogFollower, Sink
 from jobs.models import Attempt, Cluster, Job, Worker
 from jobs.states import JobStatus, Reason
@@ -115,6 +116,10 @@ class Mirror:
 
     def _bring_in_line(self, attempts: Sequence[Attempt], seen: Observation) -> None:
         jobs = {job["metadata"]["uid"]: job for job in seen.jobs}
+        others: dict[str, list[Manifest]] = defaultdict(list)  # Jobs of other roles, by the leader's UID
+        for job in seen.jobs:
+            for owner in job["metadata"].get("ownerReferences") or ():
+                others[owner["uid"]].append(job)
         pods: dict[str, list[Manifest]] = defaultdict(list)
         for pod in seen.pods:
             for owner in pod["metadata"].get("ownerReferences") or ():
@@ -122,7 +127,11 @@ class Mirror:
         for attempt in attempts:
             if attempt.uid not in jobs and attempt.ended_at is None and self._is_there(attempt):
                 continue  # what we have is a little old; the next look will have it
-            workers = bring_in_line(attempt, jobs.get(attempt.uid), pods[attempt.uid], self.follower)
+            # by name, too: anybody can make a Job that says the leader owns it, but these names were taken
+            names = job_names(attempt.job_id, attempt.number, attempt.job.pod_groups)[1:]
+            beside = [job for job in others[attempt.uid] if job["metadata"]["name"] in names]
+            all_pods = [pod for uid in (attempt.uid, *_uids(beside)) for pod in pods[uid]]
+            workers = bring_in_line(attempt, jobs.get(attempt.uid), all_pods, self.follower, others=beside)
             self.live.pop(attempt.uid, None)
             if attempt.ended_at is None and attempt.uid in jobs:
                 self.live[attempt.uid] = (attempt, workers)
@@ -149,11 +158,21 @@ class Mirror:
             live.wake("jobs.tasks.dispatch_waiting")
 
 
+def _uids(manifests: Sequence[Manifest]) -> list[str]:
+    return [manifest["metadata"]["uid"] for manifest in manifests]
+
+
 def bring_in_line(
-    attempt: Attempt, manifest: Manifest | None, pods: Sequence[Manifest], follower: LogFollower
+    attempt: Attempt,
+    manifest: Manifest | None,
+    pods: Sequence[Manifest],
+    follower: LogFollower,
+    *,
+    others: Sequence[Manifest] = (),
 ) -> list[Worker]:
     """Everything that one attempt's objects say, written once, the most final question first; returns its workers."""
-    observed = observe_attempt(manifest, pods, deleted=manifest is None)
+    role = attempt.job.pod_groups[0].role
+    observed = observe_attempt(manifest, pods, others=others, role=role, deleted=manifest is None)
     workers = list(attempt.workers.all())
     if changed := update_workers(workers, observed.workers):
         Worker.objects.bulk_update(changed, WORKER_FIELDS)
@@ -169,6 +188,8 @@ def bring_in_line(
             settle(attempt, observed)
         elif manifest is None:
             settle(attempt, Observed.vanished())
+        elif observed.decided:
+            conclude(attempt, observed)
         else:
             show_progress(job, attempt, observed, bool(changed))
     if attempt.ended_at is not None and observed.ended and (is_read or waited_for_logs(workers)):
@@ -195,6 +216,19 @@ def settle(attempt: Attempt, observed: Observed) -> None:
         logger.info("%s was written by another process; looked at again", attempt.job_id)
         attempt.refresh_from_db()
     faults.point("settle.after")
+
+
+def conclude(attempt: Attempt, observed: Observed) -> None:
+    """The leader has ended, or a role has failed, and the rest runs on: what is known is stored, then the rest is ended.
+
+    Quota and another attempt wait until its pods are gone; the news of a success does not.
+    """
+    for _try in range(SETTLE_TRIES):
+        if observed.status != JobStatus.SUCCEEDED or lifecycle.conclude(attempt.job, attempt, observed):
+            break
+        attempt.refresh_from_db()
+    faults.point("conclude.before_end")
+    dispatch.end_the_rest(attempt)
 
 
 def show_progress(job: Job, attempt: Attempt, observed: Observed, workers_changed: bool) -> None:

@@ -1,6 +1,7 @@
 """What an attempt's objects say, in our words: a pure function of its Jobs and Pods as last seen (RELIABILITY, STATE).
 
-The most final question is asked first. Of several roles the leader's end is the end, and the failure of any is the failure of all. What cannot be known is never success. A field that is missing is not an error.
+The most final question is asked first. What cannot be known is never success. A field that is missing is not an error.
+Of several roles the leader's end is the end of all, and so is the failure of any.
 """
 
 from __future__ import annotations
@@ -134,7 +135,7 @@ def observe_attempt(
     role: str = ROLE,
     deleted: bool = False,
 ) -> Observed:
-    """Where the attempt stands. `job` is the leader's, of that role; `others` are the Jobs of the other roles, `pods` those of all.
+    """Where the attempt stands. `job` is the leader's, which has that role; `others` are the Jobs of the other roles.
 
     `deleted` says that the leader's Job was there and is gone; `job` is then its last form, if kept.
     """
@@ -174,27 +175,25 @@ def _success(look: _Look) -> Verdict:
 
 
 def _failed(look: _Look) -> Observed | None:
-    failed = _first(look, "Failed")
-    if failed is None:
+    if not any(is_true(job, "Failed") for job in look.jobs):
         return None
-    found = _why(look, *failed)
+    found = _why_failed(look)
     if not look.pods_gone:
         return look.says(None, found, decided=True)
     return look.says(JobStatus.FAILED, found, ended=True)
 
 
-def _first(look: _Look, kind: str) -> tuple[Manifest, Manifest] | None:
-    """The Job of which that became true first, and the condition: what follows in the other roles follows from it."""
-    true = [
-        (job, found)
-        for job in look.jobs
+def _why_failed(look: _Look) -> Verdict | None:
+    """The failure that came first: what follows in other roles follows from it, the leader's above all."""
+    failures = [
+        (text(found, "lastTransitionTime"), job, found)
+        for job in (*look.others, look.job)
         for found in (condition(job, "FailureTarget"), condition(job, "Failed"))
-        if is_true(job, kind) and found.get("status") == "True"
+        if found.get("status") == "True"
     ]
-    return min(true, key=lambda one: text(one[1], "lastTransitionTime"), default=None)
-
-
-def _why(look: _Look, job: Manifest, found: Manifest) -> Verdict:
+    if not failures:
+        return None
+    _at, job, found = min(failures, key=lambda one: one[0])
     if text(found, "reason") == "DeadlineExceeded":
         return _time_limit(look, job)
     return _blame(look, text(found, "message"))
@@ -264,9 +263,8 @@ def _suspended(look: _Look) -> Observed | None:
 
 def _ending(look: _Look) -> Observed | None:
     """The outcome is certain, but pods still hold their machines: shown, not yet moved."""
-    target = _first(look, "FailureTarget")
-    if target is not None:
-        return look.says(None, _why(look, *target), decided=True)
+    if found := _why_failed(look):
+        return look.says(None, found, decided=True)
     if is_true(look.job, "SuccessCriteriaMet") and not look.leader_is_gone:
         return look.says(None, Verdict(Reason.COMPLETED, IN_ITS_GRACE, 0))
     return None

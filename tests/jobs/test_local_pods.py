@@ -238,7 +238,7 @@ class TestGangs:
         ref = yard.start("echo $RANK/$WORLD_SIZE at $MASTER_ADDR:$MASTER_PORT", workers=2)
         yard.end_of(ref)
 
-        port = read_json(yard.folder(ref).released)["port"]
+        port = read_json(yard.folder(ref).released)["ports"][f"{ref.name}-0"]["29500"]
         assert yard.text(ref, "worker-0") == f"0/2 at 127.0.0.1:{port}"
         assert yard.text(ref, "worker-1") == f"1/2 at 127.0.0.1:{port}"
 
@@ -248,7 +248,7 @@ class TestGangs:
         )
         yard.end_of(ref)
 
-        port = read_json(yard.folder(ref).released)["port"]
+        port = read_json(yard.folder(ref).released)["ports"][f"{ref.name}-0"]["29500"]
         assert yard.text(ref, "worker-1") == f"2 1 127.0.0.1:{port}"
 
 
@@ -409,10 +409,14 @@ def test_real_devices_are_never_shared() -> None:
     from jobs.cluster.local.devices import Devices, assign
 
     machine = Devices(count=4, product="V100", is_virtual=False)
-    first = assign(machine, per_worker=1, workers=["worker-0", "worker-1"], others=())
+    first = assign(machine, asked={"chief-0": 0, "worker-0": 1, "worker-1": 2}, others=())
 
-    assert first == {"worker-0": {"CUDA_VISIBLE_DEVICES": "0"}, "worker-1": {"CUDA_VISIBLE_DEVICES": "1"}}
-    assert assign(machine, per_worker=0, workers=["worker-0"], others=()) == {"worker-0": {"CUDA_VISIBLE_DEVICES": ""}}
+    assert {name: env["CUDA_VISIBLE_DEVICES"] for name, env in (first or {}).items()} == {
+        "chief-0": "",
+        "worker-0": "0",
+        "worker-1": "1,2",
+    }
+    assert assign(machine, asked={"worker-0": 0}, others=()) == {"worker-0": {"CUDA_VISIBLE_DEVICES": ""}}
 
 
 def test_real_devices_of_a_running_pod_are_taken(yard: Yard) -> None:

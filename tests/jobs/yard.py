@@ -90,6 +90,24 @@ class Yard:
     def run(self, script: str, **changes: Any) -> Observed:
         return self.end_of(self.start(script, **changes))
 
+    def others(self, ref: ObjectRef) -> list[Manifest]:
+        """The Jobs of the other roles of an attempt, whose leader this is."""
+        owned = [job for job in self.cluster.observe().jobs if "ownerReferences" in job["metadata"]]
+        return [job for job in owned if job["metadata"]["ownerReferences"][0]["uid"] == ref.uid]
+
+    def look_at_all(self, ref: ObjectRef, *, role: str) -> Observed:
+        """Of an attempt with several roles."""
+        seen = self.cluster.observe()
+        owned: dict[str, list[Manifest]] = {}
+        for item in (*seen.jobs, *seen.pods):
+            for owner in item["metadata"].get("ownerReferences", ()):
+                owned.setdefault(owner["uid"], []).append(item)
+        others = [item for item in owned.get(ref.uid, ()) if item["kind"] == "Job"]
+        uids = (ref.uid, *(job["metadata"]["uid"] for job in others))
+        pods = [item for uid in uids for item in owned.get(uid, ()) if item["kind"] == "Pod"]
+        job = next((job for job in seen.jobs if job["metadata"]["uid"] == ref.uid), None)
+        return observe_attempt(job, pods, others=others, role=role, deleted=job is None)
+
     def raw(self, ref: ObjectRef) -> tuple[Manifest | None, Sequence[Manifest]]:
         seen = self.cluster.observe()
         job = next((job for job in seen.jobs if job["metadata"]["uid"] == ref.uid), None)

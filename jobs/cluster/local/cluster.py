@@ -11,13 +11,13 @@ import socket
 import time
 import uuid
 from collections.abc import Collection, Iterator, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from jobs import faults
 from jobs.cluster import manifests, runs
-from jobs.cluster.local import journal, logfile, orphans, processes, remains, spawn, state
+from jobs.cluster.local import journal, logfile, orphans, ports, processes, remains, spawn, state
 from jobs.cluster.local.devices import Devices, assign
 from jobs.cluster.local.facts import ObjectFacts, read_object
 from jobs.cluster.local.layout import (
@@ -37,7 +37,6 @@ from jobs.cluster.local.layout import (
 )
 from jobs.cluster.port import LogPositions, Manifest, ObjectRef, Objects, Observation, Person, RawLine, RunFile
 from jobs.cluster.quantities import parse_memory
-from jobs.cluster.rendering import MASTER_PORT
 from jobs.exceptions import ClusterRefuses, ClusterUnavailable, ObjectDiffers, ObjectGone
 
 POLL = 0.03  # seconds between two looks at the bell
@@ -113,19 +112,35 @@ class LocalCluster:
                 write_atomically(new.path / f"{name}.json", child)
         if objects.secret is not None:
             write_atomically(new.secret, objects.secret, mode=0o600)
-        for index in range(leader["spec"]["completions"]):
-            self._create_pod(new, leader, index)
+        if len(objects.jobs) > 1:
+            write_atomically(new.others, [self._follower(job, leader, uid, now) for job in objects.jobs[1:]])
+        for job in objects.jobs:
+            for index in range(job["spec"]["completions"]):
+                self._create_pod(new, job, index)
         journal.append(new.path, "create", uid=uid, object=folder.name, person=person.username if person else "")
         faults.point("local.create.before_rename")
         os.rename(new.path, folder.path)
         faults.point("local.create.after_rename")
         return uid
 
-    def _create_pod(self, folder: ObjectFolder, leader: Manifest, index: int) -> None:
-        role = leader["metadata"]["labels"].get(manifests.ROLE_LABEL, manifests.ROLE)
+    def _follower(self, job: Manifest, leader: Manifest, leader_uid: str, now: float) -> Manifest:
+        """The Job of another role, as it is created: owned by the leader."""
+        owner = {
+            "apiVersion": "batch/v1",
+            "kind": "Job",
+            "name": leader["metadata"]["name"],
+            "uid": leader_uid,
+            "controller": False,
+            "blockOwnerDeletion": False,
+        }
+        own = {"uid": str(uuid.uuid4()), "creationTimestamp": state.timestamp(now), "ownerReferences": [owner]}
+        return job | {"metadata": job["metadata"] | own}
+
+    def _create_pod(self, folder: ObjectFolder, job: Manifest, index: int) -> None:
+        role = job["metadata"]["labels"].get(manifests.ROLE_LABEL, manifests.ROLE)
         pod = folder.pod(f"{role}-{index}")
         pod.path.mkdir(parents=True)
-        limits = leader["spec"]["template"]["spec"]["containers"][0].get("resources", {}).get("limits", {})
+        limits = _limits(job)
         memory = parse_memory(limits["memory"]) if "memory" in limits else None
         record = {"uid": str(uuid.uuid4()), "role": role, "index": index, "memory_bytes": memory}
         write_atomically(pod.path / "pod.json", record)
@@ -155,27 +170,32 @@ class LocalCluster:
         if facts.released is None:
             self._release(folder, facts)
         faults.point("local.release.after_marker")
-        for pod in facts.pods:
+        for pod in facts.all_pods:
             if pod.started is None and pod.exited is None:
                 spawn.runner(pod.folder, python=self.python)
                 faults.point("local.release.after_first_runner")
 
     def _release(self, folder: ObjectFolder, facts: ObjectFacts) -> None:
-        limits = facts.job["spec"]["template"]["spec"]["containers"][0].get("resources", {}).get("limits", {})
+        asked = {
+            pod.folder.worker: int(_limits(job.job).get(manifests.GPU, 0)) for job in facts.jobs for pod in job.pods
+        }
         with locked(self.root):  # no two releases take the same device
             devices = assign(
                 self._devices,
-                per_worker=int(limits.get(manifests.GPU, 0)),
-                workers=[pod.folder.worker for pod in facts.pods],
+                asked=asked,
                 others=self._objects() if self._devices.count and not self._devices.is_virtual else (),
             )
             if devices is None:
                 raise ClusterUnavailable("The GPUs of this machine are not free yet.")
+            try:
+                found = ports.assign(facts)
+            except OSError as error:
+                raise ClusterUnavailable(f"This machine has no ports left: {error.strerror}.") from error
             marker = {
                 "at": time.time(),
                 "python": self.python,
                 "sdk_path": self.sdk_path,
-                "port": _free_port(),
+                "ports": found,
                 "devices": devices,
             }
             if write_once(folder.released, marker):
@@ -213,7 +233,7 @@ class LocalCluster:
         if write_once(folder.deleting, {"at": time.time(), "person": person.username if person else ""}):
             ring(self.root)
         faults.point("local.delete.after_marker")
-        if not facts.is_over:
+        if not facts.is_all_over:
             self._stop(folder, facts, kind="suspend")
         self._finish_deletion(folder)
 
@@ -278,11 +298,11 @@ class LocalCluster:
 
         Their jobs are queued again and not charged. Nothing may create or release meanwhile.
         """
-        stopped = [facts for facts in self._objects() if facts.released is not None and not facts.is_over]
+        stopped = [facts for facts in self._objects() if facts.released is not None and not facts.is_all_over]
         for facts in stopped:
             self._stop(facts.folder, facts, kind="disruption", at_most=grace)
         for facts in stopped:
-            for pod in facts.pods:
+            for pod in facts.all_pods:
                 orphans.never_start(pod)
         end = time.monotonic() + grace + 2
         while time.monotonic() < end and any(self._lives(facts.folder) for facts in stopped):
@@ -291,7 +311,7 @@ class LocalCluster:
 
     def _lives(self, folder: ObjectFolder) -> bool:
         facts = read_object(folder)
-        return facts is not None and any(pod.is_live for pod in facts.pods)
+        return facts is not None and any(pod.is_live for pod in facts.all_pods)
 
     # Looking
 
@@ -307,13 +327,14 @@ class LocalCluster:
         self._runners = [
             (pod.folder, pod.started["pid"], pod.started["ticks"])
             for facts in seen
-            for pod in facts.pods
+            for pod in facts.all_pods
             if pod.started is not None and pod.exited is None
         ]
         self._forget({facts.folder.path for facts in seen})
+        roles = [role for facts in seen for role in facts.jobs]
         return Observation(
-            jobs=[state.job_of(facts) for facts in seen],
-            pods=[state.pod_of(facts, pod, node=self.node) for facts in seen for pod in facts.existing_pods],
+            jobs=[state.job_of(role) for role in roles],
+            pods=[state.pod_of(role, pod, node=self.node) for role in roles for pod in role.existing_pods],
             nodes=[self._node],
         )
 
@@ -357,14 +378,14 @@ class LocalCluster:
 
     def _keep_house(self, facts: ObjectFacts) -> bool:
         """What a controller would do; safe to do twice. True if the object is gone afterwards."""
-        for pod in facts.pods:
-            if pod.is_live:
-                orphans.close_if_orphaned(pod.folder)
-            elif pod.has_failed and facts.failed is None and pod.exited is not None:
-                # its runner died between telling its exit and telling the siblings
-                write_once(
-                    facts.folder.failed, {"kind": "pod", "pod": pod.folder.worker, "at": pod.exited["finished_at"]}
-                )
+        for role in facts.jobs:
+            for pod in role.pods:
+                if pod.is_live:
+                    orphans.close_if_orphaned(pod.folder)
+                elif pod.has_failed and role.failed is None and pod.exited is not None:
+                    # its runner died between telling its exit and telling the siblings
+                    at = pod.exited["finished_at"]
+                    write_once(pod.folder.failed, {"kind": "pod", "pod": pod.folder.worker, "at": at})
         return facts.deleting is not None and self._finish_deletion(facts.folder)
 
     # Files
@@ -421,9 +442,6 @@ def _node_name() -> str:
     return name.strip(".-") or "local"
 
 
-def _free_port() -> int:
-    """For the ranks of one job to meet on; another program may take it first, as on any shared machine."""
-    with suppress(OSError), socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-    return MASTER_PORT
+def _limits(job: Manifest) -> Manifest:
+    found: Manifest = job["spec"]["template"]["spec"]["containers"][0].get("resources", {}).get("limits", {})
+    return found

@@ -77,7 +77,7 @@ class Container:
     def _environment(self, mounts: dict[str, str]) -> dict[str, str]:
         """Nothing of the portal's own environment: only the manifest's, and what a login would set."""
         python = Path(self.release["python"])
-        name = self.job["metadata"]["name"]
+        service = self.job["spec"]["template"]["spec"].get("subdomain", self.job["metadata"]["name"])
         environment = {
             "PATH": f"{python.parent}:{SYSTEM_PATH}",
             "LANG": "C.UTF-8",
@@ -90,10 +90,10 @@ class Container:
             self.spec,
             index=self.index,
             mounts=mounts,
-            secret_name=name,
+            secret_name=service,
             secrets=self._secrets(),
-            job=name,
-            port=self.release["port"],
+            service=service,
+            ports=self.release.get("ports", {}),  # one that was released by an earlier version has none
         )
         if any(
             spec["name"] == self.spec["name"] for spec in self.job["spec"]["template"]["spec"].get("initContainers", ())

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 from jobs.cluster.local.facts import ObjectFacts
@@ -39,26 +40,27 @@ def _product() -> str:
 
 
 def assign(
-    devices: Devices, *, per_worker: int, workers: list[str], others: Iterable[ObjectFacts]
+    devices: Devices, *, asked: Mapping[str, int], others: Iterable[ObjectFacts]
 ) -> dict[str, dict[str, str]] | None:
-    """Each worker's variables, or None while not enough real devices are free. The caller holds the lock of the root."""
+    """Each pod's variables, or None while not enough real devices are free; `asked` is how many each gets.
+
+    The caller holds the lock of the root.
+    """
     if devices.is_virtual:
-        return {worker: {VIRTUAL: str(per_worker)} for worker in workers} if per_worker else {}
+        return {worker: {VIRTUAL: str(count)} for worker, count in asked.items() if count}
     taken = {
         index
         for facts in others
-        if facts.released is not None and not facts.is_over
-        for pod in facts.existing_pods
+        if facts.released is not None and not facts.is_all_over
+        for pod in facts.all_existing_pods
         if pod.exited is None
         for index in facts.released["devices"].get(pod.folder.worker, {}).get(VISIBLE, "").split(",")
     }
     free = [str(index) for index in range(devices.count) if str(index) not in taken]
-    if len(free) < per_worker * len(workers):
+    if len(free) < sum(asked.values()):
         return None
     if not devices.count:
         return {}
     # A worker without GPUs sees none: a framework would take them all.
-    return {
-        worker: {VISIBLE: ",".join(free[position * per_worker : (position + 1) * per_worker])}
-        for position, worker in enumerate(workers)
-    }
+    rest = iter(free)
+    return {worker: {VISIBLE: ",".join(islice(rest, count))} for worker, count in asked.items()}

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from jobs.cluster.local.layout import ObjectFolder, PodFolder, read_json
+from jobs.cluster.local.layout import ROLE_LABEL, ObjectFolder, PodFolder, read_json
 
 Record = dict[str, Any]
 Read = Callable[[Path], Any]
@@ -42,7 +42,7 @@ class PodFacts:
 
 @dataclass(frozen=True, slots=True)
 class ObjectFacts:
-    """One attempt."""
+    """One attempt, or of an attempt with several roles the Job of one: the leader's has the others beside it."""
 
     folder: ObjectFolder
     job: Record
@@ -52,6 +52,19 @@ class ObjectFacts:
     failed: Record | None
     deleting: Record | None
     pods: tuple[PodFacts, ...]
+    others: tuple[ObjectFacts, ...] = ()
+
+    @property
+    def jobs(self) -> tuple[ObjectFacts, ...]:
+        return (self, *self.others)
+
+    @property
+    def all_pods(self) -> tuple[PodFacts, ...]:
+        return tuple(pod for job in self.jobs for pod in job.pods)
+
+    @property
+    def all_existing_pods(self) -> tuple[PodFacts, ...]:
+        return tuple(pod for job in self.jobs for pod in job.existing_pods)
 
     @property
     def is_stopping(self) -> bool:
@@ -67,8 +80,12 @@ class ObjectFacts:
         return self.pods
 
     @property
+    def is_all_over(self) -> bool:
+        return all(job.is_over for job in self.jobs)
+
+    @property
     def is_over(self) -> bool:
-        """Nothing runs and nothing will."""
+        """Nothing of this Job runs and nothing will."""
         if self.released is None:
             return self.is_stopping
         return all(pod.exited is not None for pod in self.existing_pods)
@@ -82,6 +99,7 @@ def read_object(folder: ObjectFolder, *, fixed: Read = read_json) -> ObjectFacts
     job = fixed(folder.job)
     if job is None:
         return None
+    others = {other["metadata"]["labels"][ROLE_LABEL]: other for other in fixed(folder.others) or ()}
     pods = tuple(_read_pod(pod, fixed) for pod in folder.pods())
     facts = ObjectFacts(
         folder=folder,
@@ -89,10 +107,20 @@ def read_object(folder: ObjectFolder, *, fixed: Read = read_json) -> ObjectFacts
         released=fixed(folder.released),
         stop=read_json(folder.stop),
         kill=read_json(folder.kill),
-        failed=read_json(folder.failed),
+        failed=read_json(folder.path / "failed.json"),
         deleting=read_json(folder.deleting),
-        pods=pods,
+        pods=tuple(pod for pod in pods if pod.folder.role not in others),
     )
+    beside = tuple(
+        replace(
+            facts,
+            job=other,
+            failed=read_json(folder.path / f"failed-{role}.json"),
+            pods=tuple(pod for pod in pods if pod.folder.role == role),
+        )
+        for role, other in others.items()
+    )
+    facts = replace(facts, others=beside)
     return facts if folder.path.exists() else None  # moved away meanwhile, and `fixed` does not notice
 
 

@@ -1,10 +1,12 @@
 """The folders of the local cluster, and how a file appears in them: whole or not at all (DESIGN 11.7).
 
     <root>/<namespace>/<object>/               one attempt
-        job.json service.json secret.json      what was created; the secret is readable by the portal alone
+        job.json others.json                   the Job whose end decides, and those of other roles
+        service.json secret.json               what else was created; the secret is readable by the portal alone
         journal.jsonl                          what was done to it, the tests' witness
-        released.json stop.json kill.json failed.json deleting.json     each written once
-        pods/worker-<index>/                   one pod; its runner holds a lock on this folder for life
+        released.json stop.json kill.json deleting.json     each written once
+        failed.json failed-<role>.json         the same, for the Job of each role
+        pods/<role>-<index>/                   one pod; its runner holds a lock on this folder for life
             pod.json start.json phase.json exit.json  log.jsonl log.index  volumes/
     <root>/<namespace>/deleted/<object>/       what is left of it; the name stays taken
     <root>/<namespace>/volumes/<claim>/        outlives attempts
@@ -28,6 +30,7 @@ VOLUMES = "volumes"
 UNFINISHED = ".new-"
 JOURNAL = "journal.jsonl"
 
+ROLE_LABEL = "trainhall.io/role"
 _NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 
 
@@ -52,6 +55,15 @@ class PodFolder:
     def object(self) -> ObjectFolder:
         return ObjectFolder(self.path.parent.parent)
 
+    @property
+    def role(self) -> str:
+        return self.worker.rpartition("-")[0]
+
+    @property
+    def failed(self) -> Path:
+        """What tells the other pods of its Job that they end, too."""
+        return self.object.failed_of(self.role)
+
     def record(self) -> dict[str, Any]:
         """What was fixed at the creation: uid, role, index."""
         return read_json(self.path / "pod.json") or {}
@@ -63,12 +75,12 @@ class ObjectFolder:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.job = path / "job.json"
+        self.others = path / "others.json"
         self.secret = path / "secret.json"
         self.journal = path / JOURNAL
         self.released = path / "released.json"
         self.stop = path / "stop.json"
         self.kill = path / "kill.json"
-        self.failed = path / "failed.json"
         self.deleting = path / "deleting.json"
 
     @property
@@ -82,6 +94,16 @@ class ObjectFolder:
     @property
     def root(self) -> Path:
         return self.path.parent.parent
+
+    def job_of(self, role: str) -> Any:
+        """The Job that a pod of this role belongs to."""
+        return self._others().get(role) or read_json(self.job)
+
+    def failed_of(self, role: str) -> Path:
+        return self.path / (f"failed-{role}.json" if role in self._others() else "failed.json")
+
+    def _others(self) -> dict[str, Any]:
+        return {job["metadata"]["labels"][ROLE_LABEL]: job for job in read_json(self.others) or ()}
 
     def pod(self, worker: str) -> PodFolder:
         return PodFolder(self.path / "pods" / check_name(worker))

@@ -53,7 +53,7 @@ def _write_exit(pod: PodFolder, *, reason: str, ended_by: str, note: str) -> Non
     write_atomically(pod.exit, record)
     journal.append(pod.object.path, "exit", pod=pod.worker, code=None, reason=reason, ended_by=ended_by)
     if not ended_by:
-        write_once(pod.object.failed, {"kind": "pod", "pod": pod.worker, "at": record["finished_at"]})
+        write_once(pod.failed, {"kind": "pod", "pod": pod.worker, "at": record["finished_at"]})
     ring(pod.object.root)
 
 

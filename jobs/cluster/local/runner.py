@@ -44,7 +44,8 @@ class Runner:
     def __init__(self, pod: PodFolder) -> None:
         self.pod = pod
         self.object = pod.object
-        self.job = read_json(self.object.job)
+        self.job = self.object.job_of(pod.role)
+        self.failed = pod.failed
         self.spec: dict[str, Any] = self.job["spec"]["template"]["spec"]
         self.release = read_json(self.object.released)
         self.record = pod.record()
@@ -108,7 +109,7 @@ class Runner:
         )
         if outcome["code"] != 0 and not ended_by:
             # the siblings end with us: a gang is all or nothing
-            write_once(self.object.failed, {"kind": "pod", "pod": self.pod.worker, "at": exit_record["finished_at"]})
+            write_once(self.failed, {"kind": "pod", "pod": self.pod.worker, "at": exit_record["finished_at"]})
         ring(self.object.root)
 
     # One container
@@ -230,7 +231,7 @@ class Runner:
             self._has_warned = True
             self._write_notice(self.release["at"] + limit + self.grace)
         if limit is not None and now >= self.release["at"] + limit and self.ending is None:
-            write_once(self.object.failed, {"kind": "deadline", "pod": self.pod.worker, "at": now})
+            write_once(self.failed, {"kind": "deadline", "pod": self.pod.worker, "at": now})
         stamp = os.stat(self.object.path).st_mtime
         if stamp == self._folder_stamp and now - stamp > MARGIN:
             return
@@ -239,7 +240,7 @@ class Runner:
             self._begin_ending("kill", now)
         if (stop := read_json(self.object.stop)) is not None:
             self._begin_ending(stop["kind"], stop["deadline"])
-        if (failed := read_json(self.object.failed)) is not None:
+        if (failed := read_json(self.failed)) is not None:
             self._begin_ending("deadline" if failed["kind"] == "deadline" else "gang", failed["at"] + self.grace)
 
     def _begin_ending(self, kind: str, deadline: float) -> None:

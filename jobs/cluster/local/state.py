@@ -26,6 +26,7 @@ def timestamp(seconds: float | None) -> str | None:
 
 
 def job_of(facts: ObjectFacts) -> Manifest:
+    """Of one role; of an attempt with several, the others are `facts.others`."""
     job = facts.job
     metadata = dict(job["metadata"])
     if facts.deleting is not None:
@@ -125,7 +126,7 @@ def _ending_deadline(facts: ObjectFacts) -> float | None:
 
 
 def pod_name(facts: ObjectFacts, pod: PodFacts) -> str:
-    return f"{facts.folder.name}-{pod.record['index']}-{pod.record['uid'][:5]}"
+    return f"{facts.job['metadata']['name']}-{pod.record['index']}-{pod.record['uid'][:5]}"
 
 
 def pod_of(facts: ObjectFacts, pod: PodFacts, *, node: str) -> Manifest:
@@ -140,14 +141,14 @@ def pod_of(facts: ObjectFacts, pod: PodFacts, *, node: str) -> Manifest:
         "labels": {
             **template["metadata"]["labels"],
             INDEX_LABEL: index,
-            "batch.kubernetes.io/job-name": facts.folder.name,
+            "batch.kubernetes.io/job-name": job["metadata"]["name"],
         },
         "annotations": {INDEX_LABEL: index, IMAGE_IGNORED: template["spec"]["containers"][0]["image"]},
         "ownerReferences": [
             {
                 "apiVersion": "batch/v1",
                 "kind": "Job",
-                "name": facts.folder.name,
+                "name": job["metadata"]["name"],
                 "uid": job["metadata"]["uid"],
                 "controller": True,
             }
@@ -160,7 +161,7 @@ def pod_of(facts: ObjectFacts, pod: PodFacts, *, node: str) -> Manifest:
         "apiVersion": "v1",
         "kind": "Pod",
         "metadata": metadata,
-        "spec": {**template["spec"], "nodeName": node, "hostname": f"{facts.folder.name}-{index}"},
+        "spec": {**template["spec"], "nodeName": node, "hostname": f"{job['metadata']['name']}-{index}"},
         "status": _pod_status(facts, pod),
     }
 

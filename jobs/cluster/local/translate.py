@@ -57,27 +57,32 @@ def environment(
     mounts: Mapping[str, str],
     secret_name: str,
     secrets: Mapping[str, str],
-    job: str,
-    port: int,
+    service: str,
+    ports: Mapping[str, Mapping[str, int]],
 ) -> dict[str, str]:
     """The container's variables as a process here gets them.
 
-    Ranks of one job find each other on this machine: host names of the Service become loopback, and the one port of the
-    manifest becomes `port`, so that two jobs do not meet on it.
+    Pods of one job find each other on this machine: host names of the Service become loopback, and each port of each pod
+    one of the machine's own (`ports`, by host name), so that no two meet on it. A port that stands alone is the first worker's.
     """
     result: dict[str, str] = {}
-    ports = {str(entry["containerPort"]) for entry in container.get("ports", ())}
-    host = re.compile(rf"\b{re.escape(job)}-\d+\.{re.escape(job)}\b")
+    host = re.compile(rf"\b({re.escape(service)}(?:-[a-z]+)?-\d+)\.{re.escape(service)}\b(?::(\d+))?")
+    meeting = ports.get(f"{service}-worker-0") or ports.get(f"{service}-0") or {}
+
+    def here(match: re.Match[str]) -> str:
+        name, port = match.groups()
+        return "127.0.0.1" if port is None else f"127.0.0.1:{ports.get(name, {}).get(port, port)}"
+
     for entry in container.get("env", ()):
         name = entry["name"]
         if "valueFrom" in entry:
             result[name] = _from_source(entry["valueFrom"], index, secret_name, secrets)
             continue
         value = entry.get("value", "")
-        if name.endswith("_PORT") and value in ports:
-            result[name] = str(port)
+        if name.endswith("_PORT") and value in meeting:
+            result[name] = str(meeting[value])
             continue
-        value = host.sub("127.0.0.1", expand(value, result))
+        value = host.sub(here, expand(value, result))
         result[name] = translate_value(value, mounts)
     return result
 
