@@ -4,20 +4,24 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     dependencies = [
-        ('accounts', '0009_ends_and_site_roles'),
+        ("accounts", "0009_ends_and_site_roles"),
     ]
 
     operations = [
         migrations.AddField(
-            model_name='directorysync',
-            name='shared_names',
-            field=models.JSONField(default=list, help_text='Names that more than one group of the directory has.'),
+            model_name="directorysync",
+            name="shared_names",
+            field=models.JSONField(default=list, help_text="Names that more than one group of the directory has."),
         ),
         migrations.AddField(
-            model_name='user',
-            name='directory_name',
-            field=models.CharField(blank=True, default='', help_text='What the directory called them then; `username` stays.', max_length=150),
+            model_name="user",
+            name="directory_name",
+            field=models.CharField(
+                blank=True,
+                default="",
+                help_text="What the directory called them then; `username` stays.",
+                max_length=150,
+            ),
         ),
     ]

@@ -77,7 +77,7 @@ def begin(request: HttpRequest) -> HttpResponse:
     try:
         where = endpoints(provider, Deadline(provider.patience))
     except ProviderAway as error:
-        return _away(request, wanted, error)
+        return _away(request, wanted, error, attempt=_try(request))
     asking = _Asking(provider=provider, redirect_uri=_redirect_uri(request), authorization=where.authorization)
     url = str(asking.get(request)["Location"])
     state = parse_qs(urlsplit(url).query)["state"][0]
@@ -90,7 +90,7 @@ def begin(request: HttpRequest) -> HttpResponse:
 
 def answer(request: HttpRequest) -> HttpResponse:
     """The browser is back. Each try counts for its address, as one with a password does."""
-    attempt = throttle.begin(f"{SOURCE} {get_random_string(32)}", audit.address_of(request))
+    attempt = _try(request)
     if isinstance(attempt, throttle.TooMany):
         return too_many(request, LoginForm(), own_path(None), attempt.seconds)
     provider, begun = the_provider(), _begun(request)
@@ -103,8 +103,7 @@ def answer(request: HttpRequest) -> HttpResponse:
             request, nonce=begun.nonce, code_verifier=begun.code_verifier
         )
     except ProviderAway as error:
-        attempt.take_back()
-        return _away(request, wanted, error)
+        return _away(request, wanted, error, attempt=attempt)
     except Refused as refusal:
         return _refused(request, wanted, refusal)
     attempt.was_right()
@@ -113,6 +112,10 @@ def answer(request: HttpRequest) -> HttpResponse:
         request.session.set_expiry(UNTIL_THE_BROWSER_CLOSES)
         audit.record(person, "session.login", after={"source": SOURCE}, request=request)
     return redirect(landing(person, wanted))
+
+
+def _try(request: HttpRequest) -> throttle.Try | throttle.TooMany:
+    return throttle.begin(f"{SOURCE} {get_random_string(32)}", audit.address_of(request))
 
 
 def _redirect_uri(request: HttpRequest) -> str:
@@ -147,9 +150,13 @@ def _check_answer(request: HttpRequest, provider: Provider) -> None:
         raise Refused("declined", f"the provider says {error[:100]}")
 
 
-def _away(request: HttpRequest, wanted: str, error: ProviderAway) -> HttpResponse:
+def _away(
+    request: HttpRequest, wanted: str, error: ProviderAway, *, attempt: throttle.Try | throttle.TooMany
+) -> HttpResponse:
     logger.warning("The OpenID Connect provider cannot be asked: %s", error)
-    audit.record(None, "session.failed", after={"source": SOURCE, "reason": "the provider is away"}, request=request)
+    if isinstance(attempt, throttle.Try):  # a flood must not fill the trail
+        after = {"source": SOURCE, "reason": "the provider is away"}
+        audit.record(None, "session.failed", after=after, request=request)
     words = _(
         "The provider behind this button does not answer, so its people cannot sign in just now. Who is signed in stays so. "
         "Try again in a minute."

@@ -570,8 +570,9 @@ def test_a_silent_provider_costs_seconds_and_only_the_first_one(op: Op, settings
         began = time.monotonic()
         assert away(Client().post(BEGIN))
         first = time.monotonic() - began
-        for _n in range(20):
+        for _n in range(24):
             assert away(Client().post(BEGIN))
+        assert len(failures()) == 20  # a flood does not fill the trail
     assert 0.9 < first < 4 and time.monotonic() - began < 8
 
 
@@ -599,7 +600,7 @@ def test_a_provider_that_falls_silent_on_the_way_is_away(op: Op, settings: Any, 
     op.instead[path] = lambda _request: time.sleep(3)
     client = Client()
     assert away(sign_in(client))
-    assert nobody_came_in(client) and not LoginAttempt.objects.exists()
+    assert nobody_came_in(client)
 
 
 @pytest.mark.parametrize("part", ["header", "body"])
