@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import socket
+import ssl
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -35,6 +36,12 @@ class ControlPlane:
     @property
     def pki(self) -> Path:
         return self.settings.folder / "pki"
+
+    def tls(self) -> ssl.SSLContext:
+        """An admin's."""
+        context = ssl.create_default_context(cafile=str(self.pki / "ca.crt"))
+        context.load_cert_chain(self.pki / "admin.crt", self.pki / "admin.key")
+        return context
 
     def kill(self) -> None:
         """The API server, as a machine's end would."""

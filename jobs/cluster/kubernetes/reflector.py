@@ -22,7 +22,7 @@ from jobs.exceptions import ClusterError, ClusterUnavailable
 WATCH = 10  # seconds after which the server ends a watch: on a quiet cluster nothing else says that it is still heard
 READ = 20.0  # seconds of silence after which the connection is taken for dead: `timeoutSeconds` never notices that
 RELIST = 60.0  # seconds between two lists: they repair whatever a watch missed
-FIRST_PAUSE, LONGEST_PAUSE = 0.5, 30.0  # after an error; doubled each time
+FIRST_PAUSE, LONGEST_PAUSE = 0.5, 12.0  # after an error; doubled each time, and up to twice as long by chance
 SHORTEST = (
     1.0  # seconds; a watch that ends sooner without a word is a server, or something before it, that cannot watch now
 )
