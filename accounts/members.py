@@ -6,7 +6,7 @@ What the directory gives is not touched here: who wants it away takes the person
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from django.db import IntegrityError, transaction
@@ -205,9 +205,10 @@ def _moment(text: str) -> datetime | None:
         if day := parse_date(text):
             return timezone.make_aware(datetime(day.year, day.month, day.day) + timedelta(days=1))
         found = parse_datetime(text)
-        if found is None or timezone.is_aware(found):
-            return found
-        return timezone.make_aware(found)
+        if found is None:
+            return None
+        # a row that ends in the year 10000 could not be read any more, on whichever page it is
+        return (found if timezone.is_aware(found) else timezone.make_aware(found)).astimezone(UTC)
     except (ValueError, OverflowError):  # the 31st of June; the year 9999
         return None
 

@@ -74,6 +74,8 @@ def test_a_role_is_given_changed_and_taken_with_the_trail(admin: User, vision: N
         ({"ends_at": "soon"}, "ends_at", "2026-12-31"),
         ({"ends_at": "2100-02-31"}, "ends_at", "2026-12-31"),
         ({"ends_at": "9999-12-31"}, "ends_at", "2026-12-31"),
+        ({"ends_at": "9999-12-31T23:59-14:00"}, "ends_at", "2026-12-31"),
+        ({"ends_at": "0001-01-01T00:00+14:00"}, "ends_at", "2026-12-31"),
         ({"username": "bob"}, "role", "by hand already"),
         ({"until": "2100-01-01"}, "until", "no such field"),
     ],
