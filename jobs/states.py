@@ -68,16 +68,25 @@ class Reason(StrEnum):
     NEVER_FITS = "NeverFits"
     HELD = "Held"
     FORBIDDEN = "Forbidden"  # held: the cluster does not let its owner start it
-    SECRET_GONE = "SecretGone"  # held: it names a secret that its namespace has no more
+    SECRET_GONE = "SecretGone"  # noqa: S105 - held: it names a secret that its namespace has no more
     OWNER_LEFT = "OwnerLeft"  # held: its owner has lost the right to run it, and a lead decides
     # on its way
     ADMITTED = "Admitted"
     SETTING_UP = "SettingUp"
+    # on its way, and something is missing: the start time-out ends the wait
+    QUOTA_EXCEEDED = "QuotaExceeded"  # of the namespace on the cluster, asked for each pod
+    NOT_ALLOWED = "NotAllowed"  # its pods break a rule of the cluster
+    CLUSTER_NOT_SET_UP = "ClusterNotSetUp"  # something that the portal's own manifests name is not there
+    SECRET_MISSING = "SecretMissing"  # noqa: S105
+    VOLUME_MISSING = "VolumeMissing"  # is not there, or cannot be mounted
+    REGISTRY_UNAVAILABLE = "RegistryUnavailable"  # of images; what IMAGE_NOT_FOUND says stays until somebody changes it
+    MACHINE_FAULT = "MachineFault"  # it has the pod and cannot make its container
     # how an attempt ended
     COMPLETED = "Completed"
     NON_ZERO_EXIT = "NonZeroExit"
     KILLED_BY_SIGNAL = "KilledBySignal"
     OUT_OF_MEMORY = "OutOfMemory"
+    OUT_OF_DISK = "OutOfDisk"  # it wrote more scratch space or shared memory than it had asked for
     TIME_LIMIT = "TimeLimit"
     SETUP_FAILED = "SetupFailed"
     COMMAND_NOT_FOUND = "CommandNotFound"

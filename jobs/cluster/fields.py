@@ -49,3 +49,17 @@ def condition(value: Any, kind: str) -> dict[str, Any]:
 
 def is_true(value: Any, kind: str) -> bool:
     return condition(value, kind).get("status") == "True"
+
+
+def seen_at(event: Any) -> datetime:
+    """When an event was seen last; each of its writers fills other fields."""
+    written = (
+        moment(event, "series", "lastObservedTime"),
+        moment(event, "lastTimestamp"),
+        moment(event, "eventTime"),
+        moment(event, "metadata", "creationTimestamp"),
+    )
+    return next((at for at in written if at), _LONG_AGO)
+
+
+_LONG_AGO = datetime.min.replace(tzinfo=UTC)

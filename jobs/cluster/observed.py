@@ -7,10 +7,11 @@ Of several roles the leader's end is the end of all, and so is the failure of an
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from jobs.cluster.fields import condition, is_true, moment, number, part, text
+from jobs.cluster.fields import condition, is_true, moment, number, part, seen_at, text
 from jobs.cluster.manifests import ROLE
+from jobs.cluster.messages.creation import of_creation
 from jobs.cluster.pods import PodView, Verdict, WorkerState, named_in, read_pod, verdict, waiting
 from jobs.cluster.port import Manifest
 from jobs.cluster.room import NodeCapacity, free_capacity
@@ -65,6 +66,7 @@ class _Look:
     pods: tuple[PodView, ...]  # of all roles
     role: str  # the leader's
     deleted: bool
+    events: tuple[Manifest, ...] = ()  # warnings about its Jobs and Pods
 
     @property
     def jobs(self) -> tuple[Manifest, ...]:
@@ -74,6 +76,9 @@ class _Look:
     def leading(self) -> tuple[PodView, ...]:
         """The pods whose end decides: where there are but workers, all."""
         return self.pods if self.role == ROLE else tuple(pod for pod in self.pods if pod.worker.role == self.role)
+
+    def about(self, pod: PodView) -> list[Manifest]:
+        return [event for event in self.events if text(event, "involvedObject", "uid") == pod.worker.pod_uid]
 
     @property
     def workers(self) -> tuple[WorkerState, ...]:
@@ -134,13 +139,21 @@ def observe_attempt(
     others: Sequence[Manifest] = (),
     role: str = ROLE,
     deleted: bool = False,
+    events: Sequence[Manifest] = (),
 ) -> Observed:
     """Where the attempt stands. `job` is the leader's, which has that role; `others` are the Jobs of the other roles.
+
+    `events` are the cluster's warnings about them: only these tell that a pod cannot be made, or its volume mounted.
 
     `deleted` says that the leader's Job was there and is gone; `job` is then its last form, if kept.
     """
     look = _Look(
-        job=job or {}, others=tuple(others), pods=tuple(read_pod(pod) for pod in pods), role=role, deleted=deleted
+        job=job or {},
+        others=tuple(others),
+        pods=tuple(read_pod(pod) for pod in pods),
+        role=role,
+        deleted=deleted,
+        events=tuple(events),
     )
     return (
         _complete(look)
@@ -291,17 +304,43 @@ def _alive(look: _Look, *, seen: bool) -> Observed:
     here = [pod for pod in look.pods if pod.is_ready or pod.succeeded]
     if len(here) >= look.expected:
         return look.says(JobStatus.RUNNING)
-    late = [pod for pod in look.pods if not (pod.is_ready or pod.is_terminal)]
+    late = [waiting(pod, look.about(pod)) for pod in look.pods if not (pod.is_ready or pod.is_terminal)]
+    if (refused := _not_made(look)) is not None:
+        late.append(refused)
     if late:
         # the gravest of what the workers wait for: an image that is missing tells more than a pod that is starting
-        found = min((waiting(pod) for pod in late), key=lambda one: (_GRAVITY.index(one.reason), one.text))
+        found = min(late, key=lambda one: (_GRAVITY.index(one.reason), one.text))
         what = "pods" if look.others else "workers"
         count = f" {len(here)} of {look.expected} {what} run." if look.expected > 1 else ""
-        return look.says(JobStatus.STARTING, Verdict(found.reason, f"{found.text}{count}"))
+        return look.says(JobStatus.STARTING, replace(found, text=f"{found.text}{count}"))
     return look.says(JobStatus.STARTING, Verdict(Reason.ADMITTED, "Released; its pods are not there yet."))
 
 
-_GRAVITY = [Reason.IMAGE_NOT_FOUND, Reason.WAITING_FOR_CAPACITY, Reason.SETTING_UP, Reason.ADMITTED]
+def _not_made(look: _Look) -> Verdict | None:
+    """A pod that is missing since the API server refuses it: of its Job the last such event tells why."""
+    if len(look.pods) >= look.expected:
+        return None
+    said = [event for event in look.events if text(event, "reason") == "FailedCreate"]
+    if not said:
+        return None
+    told = of_creation(text(max(said, key=seen_at), "message"))
+    return Verdict(told.reason, told.text, is_known=told.is_known)
+
+
+# what nobody but a person can mend comes first
+_GRAVITY = [
+    Reason.NOT_ALLOWED,
+    Reason.CLUSTER_NOT_SET_UP,
+    Reason.IMAGE_NOT_FOUND,
+    Reason.SECRET_MISSING,
+    Reason.VOLUME_MISSING,
+    Reason.MACHINE_FAULT,
+    Reason.REGISTRY_UNAVAILABLE,
+    Reason.QUOTA_EXCEEDED,
+    Reason.WAITING_FOR_CAPACITY,
+    Reason.SETTING_UP,
+    Reason.ADMITTED,
+]
 
 
 def _expected(job: Manifest) -> int:

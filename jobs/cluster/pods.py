@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import re
 import signal as signals
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from jobs.cluster.fields import condition, is_true, moment, number, part, parts, text
+from jobs.cluster.fields import condition, is_true, moment, number, part, parts, seen_at, text
 from jobs.cluster.manifests import INDEX_LABEL, MAIN, ROLE, ROLE_LABEL
+from jobs.cluster.messages.ending import DISRUPTIONS, of_eviction
+from jobs.cluster.messages.scheduling import of_scheduling
+from jobs.cluster.messages.starting import of_config, of_image, of_pod_event, of_start_error
+from jobs.cluster.messages.words import Told
 from jobs.cluster.podspec import WAIT
 from jobs.exits import NOT_EXECUTABLE, NOT_FOUND, START_ERROR
 from jobs.states import Reason
@@ -18,17 +23,6 @@ GONE = "trainhall.io/gone"  # an annotation that the mirror of a cluster puts on
 UNKNOWN_STATUS = "ContainerStatusUnknown"  # the kubelet, or a runner, lost sight of the container
 LAST_WORDS = 300  # characters of the program's own message that fit into a sentence
 
-# Reasons of the condition DisruptionTarget.
-DISRUPTIONS = {
-    "PreemptionByScheduler": (Reason.PREEMPTED, "was stopped for a job of higher priority"),
-    "DeletionByTaintManager": (Reason.NODE_LOST, "lost its machine"),
-    "DeletionByPodGC": (Reason.NODE_LOST, "lost its machine"),
-    "EvictionByEvictionAPI": (Reason.DISRUPTION, "had to leave: its machine is being emptied for maintenance"),
-    "TerminationByKubelet": (
-        Reason.DISRUPTION,
-        "had to leave: its machine was shutting down or ran short of something",
-    ),
-}
 # What the kubelet says when it takes a pod and then refuses it.
 NOT_ADMITTED = (
     "OutOf",
@@ -72,6 +66,7 @@ class Verdict:
     reason: Reason
     text: str
     exit_code: int | None = None
+    is_known: bool = True  # False: nothing of ours tells what the cluster said, which is shown as it is
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,6 +217,10 @@ def _platform(view: PodView) -> Verdict | None:
     name, pod = view.worker.name, view.pod
     if view.is_disrupted:
         disruption = condition(pod, "DisruptionTarget")
+        if text(disruption, "reason") == "TerminationByKubelet":
+            told = of_eviction(text(disruption, "message"))
+            if told.is_known:
+                return Verdict(told.reason, f"{name} had to leave. {told.text}", view.worker.exit_code)
         known = DISRUPTIONS.get(text(disruption, "reason"))
         reason, words = known or (
             Reason.DISRUPTION,
@@ -233,7 +232,8 @@ def _platform(view: PodView) -> Verdict | None:
         node = f" {view.worker.node}" if view.worker.node else ""
         return Verdict(Reason.NODE_LOST, f"{name} lost its machine{node}: it does not answer any more.")
     if said == "Evicted":
-        return Verdict(Reason.DISRUPTION, f"{name} was evicted.{_quoted(text(pod, 'status', 'message'))}")
+        told = of_eviction(text(pod, "status", "message"))
+        return Verdict(told.reason, f"{name} was evicted. {told.text}", view.worker.exit_code)
     if said == "DeadlineExceeded":
         return Verdict(Reason.TIME_LIMIT, f"{name} reached its time limit.")
     if said.startswith(NOT_ADMITTED):
@@ -261,7 +261,9 @@ def _program(view: PodView) -> Verdict:
         words = message or text(view.pod, "status", "message")
         return Verdict(Reason.OUTCOME_UNKNOWN, f"How {name} ended is not known.{_quoted(words)}")
     if said in NO_COMMAND or code == START_ERROR:
-        return Verdict(Reason.COMMAND_NOT_FOUND, f"{name} could not start its command.{_quoted(message)}", code)
+        words = of_start_error(message)
+        words = f" {words}" if words else _quoted(message)
+        return Verdict(Reason.COMMAND_NOT_FOUND, f"{name} could not start its command.{words}", code)
     if code in (NOT_FOUND, NOT_EXECUTABLE):
         words = "was not found" if code == NOT_FOUND else "cannot be executed"
         return Verdict(
@@ -302,22 +304,24 @@ def _last(message: str) -> str:
 # Why it does not start
 
 
-def waiting(view: PodView) -> Verdict:
-    """What a pod that does not run yet is waiting for."""
+def waiting(view: PodView, events: Sequence[dict[str, Any]] = ()) -> Verdict:
+    """What a pod that does not run yet is waiting for; `events` are the warnings about it."""
     name = view.worker.name
     for status in (*_statuses(view.pod, "initContainerStatuses"), *_statuses(view.pod, "containerStatuses")):
-        said = text(status, "state", "waiting", "reason")
+        said, message = text(status, "state", "waiting", "reason"), text(status, "state", "waiting", "message")
         if said in NO_IMAGE:
-            image = text(status, "image")
-            words = f"{name} cannot get the image {image}.{_quoted(text(status, 'state', 'waiting', 'message'))}"
-            return Verdict(Reason.IMAGE_NOT_FOUND, words)
+            found = of_image(said, message, text(status, "image"))
+            if "tried again" in found.text:  # a back-off that does not say why: an event may
+                found = _of_events(events, text(status, "image")) or found
+            return _waits(name, "cannot start.", found)
         if said in ("CreateContainerConfigError", "CreateContainerError"):
-            words = f"{name} cannot be set up.{_quoted(text(status, 'state', 'waiting', 'message'))}"
-            return Verdict(Reason.SETTING_UP, words)
+            return _waits(name, "cannot be set up.", of_config(message))
     scheduled = condition(view.pod, "PodScheduled")
     if scheduled.get("status") == "False":
-        words = f"{name} has no machine yet.{_quoted(text(scheduled, 'message'))}"
-        return Verdict(Reason.WAITING_FOR_CAPACITY, words)
+        return _waits(name, "has no machine yet.", of_scheduling(text(scheduled, "message")))
+    # once a container has started, its volumes are there and its machine has made it, whatever was said before
+    if not _has_begun(view.pod) and (told := _of_events(events)):
+        return _waits(name, f"cannot start on {view.worker.node or 'its machine'}.", told)
     for status in _setup_statuses(view.pod):
         if "running" in part(status, "state"):
             if text(status, "name") == WAIT:
@@ -326,6 +330,23 @@ def waiting(view: PodView) -> Verdict:
                 Reason.SETTING_UP, f"{name} is being set up: {text(status, 'name')} fetches and unpacks the code."
             )
     return Verdict(Reason.ADMITTED, f"{name} is starting.")
+
+
+def _waits(name: str, words: str, told: Told) -> Verdict:
+    return Verdict(told.reason, f"{name} {words} {told.text}", is_known=told.is_known)
+
+
+def _of_events(events: Sequence[dict[str, Any]], image: str = "") -> Told | None:
+    """The newest one that says what a pod lacks."""
+    for event in sorted(events, key=seen_at, reverse=True):
+        if told := of_pod_event(text(event, "reason"), text(event, "message"), image):
+            return told
+    return None
+
+
+def _has_begun(pod: dict[str, Any]) -> bool:
+    statuses = (*_statuses(pod, "initContainerStatuses"), *_statuses(pod, "containerStatuses"))
+    return any({"running", "terminated"} & part(status, "state").keys() for status in statuses)
 
 
 _NAMED_POD = re.compile(r"^(?:Pod (?:[^/\s]+)/(\S+) has condition|Container \S+ for pod (?:[^/\s]+)/(\S+) failed with)")

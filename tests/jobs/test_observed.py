@@ -140,9 +140,9 @@ TABLE: dict[str, tuple[Raw | None, list[Raw], JobStatus | None, Reason | None, b
         job(),
         [waiting("CreateContainerConfigError", 'secret "x" not found')],
         STARTING,
-        Reason.SETTING_UP,
+        Reason.SECRET_MISSING,
         False,
-        'secret "x" not found',
+        "The secret x is missing.",
     ),
     "one of two runs": (
         job(workers=2),
@@ -423,7 +423,7 @@ TABLE: dict[str, tuple[Raw | None, list[Raw], JobStatus | None, Reason | None, b
         FAILED,
         Reason.DISRUPTION,
         True,
-        "low on resource: memory",
+        "ran short of memory",
     ),
     "not admitted by the kubelet": (
         job(BACKOFF),
