@@ -16,6 +16,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from accounts import mappings, sync
+from accounts.api import values_of
 from accounts.directory import Everybody
 from accounts.models import GroupMapping, User
 from accounts.schema import (
@@ -65,9 +66,8 @@ class GroupMappings(APIView):
     def post(self, request: Request) -> Response:
         """Add a rule; it gives its roles with the next pass, and at each sign-in."""
         by = admin_of(request)
-        values = request.data if isinstance(request.data, dict) else {}
         try:
-            row = mappings.add(mappings.checked(values), by=by, request=request)
+            row = mappings.add(mappings.checked(values_of(request)), by=by, request=request)
         except mappings.MappingRefused as error:
             raise ValidationError(error.fields) from error
         return Response(mappings.document(row), status=status.HTTP_201_CREATED)
@@ -78,9 +78,8 @@ class OneGroupMapping(APIView):
     def patch(self, request: Request, mapping_id: int) -> Response:
         """Give the rule another role of its kind: `role`, or `site_role` where it gives that."""
         by, row = admin_of(request), _row(mapping_id)
-        values = request.data if isinstance(request.data, dict) else {}
         try:
-            row = mappings.change(row, values, by=by, request=request)
+            row = mappings.change(row, values_of(request), by=by, request=request)
         except mappings.MappingRefused as error:
             raise ValidationError(error.fields) from error
         return Response(mappings.document(row))

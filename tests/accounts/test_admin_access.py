@@ -195,6 +195,7 @@ def test_a_site_role_through_a_group_is_shown_given_changed_and_taken(desk: Clie
     ("fields", "wrong"),
     [
         ({"site_role": "boss"}, "site_role"),
+        ({"site_role": "\ud800"}, "site_role"),
         ({"role": "member"}, "role"),
         ({"namespace": "vision"}, "namespace"),
         ({"group": "ml-*"}, "group"),

@@ -67,6 +67,8 @@ def test_a_role_is_given_changed_and_taken_with_the_trail(admin: User, vision: N
         ({"username": "nobody-here"}, "username", "has an account here"),
         ({"username": ""}, "username", "Say who"),
         ({"username": "a\0b"}, "username", "has an account here"),
+        ({"username": "\ud800"}, "username", "has an account here"),
+        ({"\ud800": "2100-01-01"}, "?", "no such field"),
         ({"role": "boss"}, "role", "viewer, member, lead"),
         ({"role": ["lead"]}, "role", "viewer, member, lead"),
         ({"ends_at": "2020-01-01"}, "ends_at", "in the past"),
