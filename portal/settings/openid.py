@@ -31,7 +31,7 @@ def read_openid() -> Provider | None:
         raise ImproperlyConfigured(f"OIDC_CA_FILE: there is no file {ca_file}.")
     return Provider(
         issuer=issuer,
-        client_id=env_str("OIDC_CLIENT_ID"),
+        client_id=env_secret("OIDC_CLIENT_ID"),
         client_secret=env_secret("OIDC_CLIENT_SECRET"),
         button=env_str("OIDC_BUTTON"),
         username_claim=env_str("OIDC_USERNAME_CLAIM", "preferred_username"),

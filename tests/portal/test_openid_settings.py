@@ -45,12 +45,14 @@ def test_the_issuer_is_kept_as_the_provider_writes_it(env: pytest.MonkeyPatch) -
     assert "canary" not in repr(found)
 
 
-def test_the_secret_may_lie_in_a_file(env: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    (tmp_path / "secret").write_text("from the file\n")
-    env.delenv("OIDC_CLIENT_SECRET")
-    env.setenv("OIDC_CLIENT_SECRET_FILE", str(tmp_path / "secret"))
-    found = read_openid()
-    assert found is not None and found.client_secret == "from the file"
+@pytest.mark.parametrize(("name", "field"), [("OIDC_CLIENT_SECRET", "client_secret"), ("OIDC_CLIENT_ID", "client_id")])
+def test_what_the_provider_gave_may_lie_in_a_file(
+    env: pytest.MonkeyPatch, tmp_path: Path, name: str, field: str
+) -> None:
+    (tmp_path / "given").write_text("from the file\n")
+    env.delenv(name)
+    env.setenv(f"{name}_FILE", str(tmp_path / "given"))
+    assert getattr(read_openid(), field) == "from the file"
 
 
 @pytest.mark.parametrize(
