@@ -28,11 +28,14 @@ def readable(name: str) -> str:
 
 
 def hashed(name: str, subject: str, taken: Container[str], *, prefix: str = "") -> str:
-    """`<readable>-x<10 hex of sha256(subject)>`; hashed again in the rare case that another identity has it."""
+    """`<readable>-x<10 hex of sha256(subject)>`; hashed again in the rare case that another identity has it.
+
+    A user name that was made so for this identity stays as it is: its namespace is not `u-a-x…-x…`.
+    """
     seed = subject
     while True:
         digest = hashlib.sha256(seed.encode("utf-8", "surrogatepass")).hexdigest()[:10]
-        if (candidate := f"{prefix}{readable(name)}-x{digest}") not in taken:
+        if (candidate := f"{prefix}{readable(name.removesuffix(f'-x{digest}'))}-x{digest}") not in taken:
             return candidate
         seed = f"{seed}+"
 

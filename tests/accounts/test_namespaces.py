@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from accounts.namespaces import kubernetes_name, slug, spelling
+from accounts.namespaces import hashed, kubernetes_name, slug, spelling
 
 LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 AWKWARD = [
@@ -49,6 +49,15 @@ def test_a_name_that_is_given_gets_the_hash_of_the_identity() -> None:
     digest = hashlib.sha256(b"entry-2").hexdigest()[:10]
     assert kubernetes_name("personal", "alice", "entry-2", {"u-alice"}) == f"u-alice-x{digest}"
     assert slug("vision", "entry-2", {"vision"}) == f"vision-x{digest}"
+
+
+@pytest.mark.parametrize("name", ["temp", "J.Doe", "🦊", "long-" * 12])
+def test_a_name_that_was_hashed_for_somebody_is_not_hashed_again_for_them(name: str) -> None:
+    label = hashed(name, "entry-2", set())
+    assert slug(label, "entry-2", set()) == label
+    assert kubernetes_name("personal", label, "entry-2", set()) == f"u-{label}"
+    theirs = kubernetes_name("personal", label, "entry-3", set())
+    assert theirs != f"u-{label}" and LABEL.fullmatch(theirs)
 
 
 def test_nobody_can_choose_a_name_of_the_hashed_form() -> None:
