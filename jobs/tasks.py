@@ -10,7 +10,7 @@ from celery.exceptions import SoftTimeLimitExceeded
 from django.db.models import Q
 from django.utils import timezone
 
-from jobs import cleaning, code, departures, dispatch, limits, tenancy
+from jobs import cleaning, code, departures, dispatch, limits, surveys, tenancy
 from jobs.logs import sealing
 from jobs.models import Attempt, Job
 from jobs.states import FINAL, JobStatus
@@ -88,6 +88,12 @@ def hold_jobs_of_who_left() -> None:
 def follow_rights() -> None:
     """Write what changed about people and limits to the clusters."""
     tenancy.follow_rights()
+
+
+@shared_task(soft_time_limit=110)
+def survey_clusters() -> None:
+    """Look whether the clusters are as an admin prepared them."""
+    surveys.look()
 
 
 @shared_task(soft_time_limit=280)

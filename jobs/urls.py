@@ -12,6 +12,7 @@ from jobs.api import jobs as api
 from jobs.api import saved as saved_api
 from jobs.api import secrets as secrets_api
 from jobs.views import asking, bulk, export, job, listing, new, saved
+from jobs.views import clusters as cluster_pages
 from jobs.views import logs as log_pages
 from jobs.views import runtimes as admin_runtimes
 from jobs.views import secrets as secret_pages
@@ -50,6 +51,7 @@ urlpatterns = [
 ]
 # answered only where operators are: portal/settings/operator.py
 operator_urls = [
+    path("admin/clusters/", cluster_pages.clusters, name="clusters"),
     path("admin/runtimes/", admin_runtimes.runtime_list, name="runtimes"),
     path("admin/runtimes/new/", admin_runtimes.runtime_new, name="runtime-new"),
     path("admin/runtimes/<str:slug>/", admin_runtimes.runtime_edit, name="runtime"),

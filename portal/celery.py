@@ -48,6 +48,7 @@ app.conf.update(
         "bring rights in line with OpenID Connect": {"task": "accounts.tasks.follow_openid_groups", "schedule": 120.0},
         "hold jobs of who left": {"task": "jobs.tasks.hold_jobs_of_who_left", "schedule": 10.0},
         "write changed rights to clusters": {"task": "jobs.tasks.follow_rights", "schedule": 10.0},
+        "look whether clusters are prepared": {"task": "jobs.tasks.survey_clusters", "schedule": 180.0},
         "keep namespaces on clusters": {"task": "jobs.tasks.keep_namespaces", "schedule": 120.0},
         "fetch code from git": {"task": "jobs.tasks.fetch_waiting_code", "schedule": 15.0},
         "remove what jobs left behind": {"task": "jobs.tasks.clean_up", "schedule": 600.0},
@@ -70,5 +71,11 @@ def end_with_the_worker(**_: object) -> None:
 @worker_ready.connect
 def look_at_once(**_: object) -> None:
     """A worker that comes up scans the database instead of waiting for the next beat."""
-    for name in ("portal.tasks.beat", "jobs.tasks.dispatch_waiting", "jobs.tasks.reconcile_attempts"):
+    for name in (
+        "portal.tasks.beat",
+        "jobs.tasks.dispatch_waiting",
+        "jobs.tasks.reconcile_attempts",
+        "jobs.tasks.follow_rights",
+        "jobs.tasks.survey_clusters",
+    ):
         app.send_task(name)

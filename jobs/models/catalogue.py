@@ -57,6 +57,8 @@ class Cluster(models.Model):
     seen_at = models.DateTimeField(null=True, help_text=_("Last time its whole state was read."))
     nodes = models.JSONField(default=list, help_text=_("observed.NodeCapacity of each node then."))
     error = models.TextField(blank=True, help_text=_("Why it could not be read, if it could not."))
+    survey = models.JSONField(default=dict, help_text=_("kubernetes.survey.Survey, as last made; empty before."))
+    surveyed_at = models.DateTimeField(null=True)
 
     def __str__(self) -> str:
         return self.name

@@ -102,6 +102,7 @@ ROUTES: dict[str, dict[str, Rule]] = {
     "/api/v1/group-mappings/": {"GET": ADMIN, "POST": ADMIN},
     "/api/v1/group-mappings/<mapping_id>/": {"PATCH": ADMIN, "DELETE": ADMIN},
     "/api/v1/sync/": {"POST": ADMIN},
+    "/admin/clusters/": {"GET": ADMIN, "POST": ADMIN},
     "/admin/runtimes/": {"GET": ADMIN},
     "/admin/runtimes/new/": {"GET": ADMIN, "POST": ADMIN},
     "/admin/runtimes/<slug>/": {"GET": ADMIN, "POST": ADMIN},
