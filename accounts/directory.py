@@ -88,13 +88,17 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """A group: `dn` and `members` are normalised, `member_names` are what posixGroup lists."""
+    """A group: `dn` and `members` are normalised, `member_names` are what posixGroup lists.
+
+    `is_hearsay`: it was named at a sign-in, and what other groups there are is not known.
+    """
 
     dn: str
     name: str
     members: frozenset[str]
     member_names: frozenset[str]
     gid_number: int | None
+    is_hearsay: bool = False
 
 
 @dataclass(frozen=True, slots=True)

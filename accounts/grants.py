@@ -142,7 +142,7 @@ class Directory:
         elif rule.is_pattern:
             matched = [dn for dn, group in self.groups.items() if fnmatchcase(fold(group.name), wanted)]
         else:
-            matched = [dn for dn, group in self.groups.items() if fold(group.name) == wanted]
+            matched = [dn for dn, group in self.groups.items() if _is_called(group, rule.group, wanted)]
             if len(matched) > 1:
                 # whoever may make a group somewhere else could give themselves a role
                 where = "; ".join(sorted(matched))
@@ -177,6 +177,13 @@ class Directory:
         """The highest first."""
         found = [grant for dn in sorted(groups) for grant in self._site_grants.get(dn, [])]
         return sorted(found, key=lambda grant: -SITE_RANK[grant.role])
+
+
+def _is_called(group: Group, name: str, folded: str) -> bool:
+    """Where nobody could see two groups of almost one name, only the name itself is meant: a lookalike would give the role."""
+    if group.is_hearsay:
+        return group.name == unicodedata.normalize("NFC", name).strip()
+    return fold(group.name) == folded
 
 
 def shared_names(groups: Collection[Group]) -> set[str]:

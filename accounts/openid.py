@@ -86,6 +86,7 @@ def groups_named(names: Iterable[str], *, issuer: str, member: str) -> list[Grou
             members=frozenset({member}),
             member_names=frozenset(),
             gid_number=None,
+            is_hearsay=True,
         )
         for name in names
     ]

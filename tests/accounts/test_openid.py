@@ -168,7 +168,7 @@ def test_a_provider_that_wants_the_secret_in_the_form_gets_it_there(op: Op) -> N
 
 def test_groups_give_roles_by_the_rules_and_are_followed_at_each_sign_in(op: Op) -> None:
     vision = people.ensure_project("vision", members={})
-    GroupMapping.objects.create(group="Vision", namespace=vision, role="member")
+    GroupMapping.objects.create(group="vision", namespace=vision, role="member")
     GroupMapping.objects.create(group="ml-*", namespace=None, role="lead")
     op.people["248289"]["groups"] = ["vision", "ml-speech", "others"]
     assert sign_in()["Location"] == "/"
@@ -250,6 +250,18 @@ def test_a_group_cannot_call_itself_by_the_dn_of_a_rule(op: Op) -> None:
     op.people["248289"]["groups"] = ["cn=leads,ou=groups,dc=lab"]
     sign_in()
     assert not Membership.objects.filter(namespace=vision).exists()
+
+
+@pytest.mark.parametrize("name", ["Admins", "ａdmins", "admins\u200b", "/admins"])
+def test_a_group_that_looks_like_that_of_a_rule_gives_nothing(op: Op, name: str) -> None:
+    """Of one person's groups nobody can say that another is called almost the same: who may make one would be an admin."""
+    GroupMapping.objects.create(group="admins", site_role="admin")
+    op.people["248289"]["groups"] = [name]
+    sign_in()
+    assert User.objects.get().site_role == ""
+    op.people["248289"]["groups"] = [name, "admins"]
+    sign_in()
+    assert User.objects.get().site_role == "admin"
 
 
 # where one goes, and the session
