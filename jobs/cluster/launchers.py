@@ -14,7 +14,7 @@ from jobs.cluster.rendering import (
     XGBOOST_PORT,
     Rendering,
 )
-from jobs.gang import LAUNCHER, WORKER, PodGroup
+from jobs.gang import WORKER, PodGroup
 
 INDEX = "$(JOB_COMPLETION_INDEX)"
 MPI_HOSTS = "TRAINHALL_MPI_HOSTS"
@@ -91,35 +91,31 @@ def _xgboost(job: Rendering, _group: PodGroup) -> dict[str, str]:
 
 
 def _mpi(job: Rendering, group: PodGroup) -> dict[str, str]:
-    """Each MPI has names of its own for a file of hosts and for what ssh is told; `mpi` has the programs that write both.
+    """Each MPI has a name of its own for a file of hosts; `mpi` has the programs that write it, and the `ssh` that knows them.
 
     No RANK here: the ranks get theirs from MPI.
     """
-    folder = "/tmp/.trainhall-mpi"  # noqa: S108 - in a volume of the pod's own
-    both = {"TRAINHALL_MPI_DIR": folder, "TRAINHALL_SSH_KEYS": SSH_FOLDER, **_master(job)}
-    if group.role == WORKER:
-        return {**both, "TRAINHALL_SSH_ADDRESS": f"{job.address(WORKER, INDEX)}:{SSH_PORT}"}
-    assert group.role == LAUNCHER
     slots = str(job.spec.resources.gpus or 1)
-    hosts, told = "$(TRAINHALL_MPI_DIR)/hostfile", "-F $(TRAINHALL_MPI_DIR)/ssh_config"
-    return {
-        **both,
+    both = {
+        "TRAINHALL_MPI_DIR": "/tmp/.trainhall-mpi",  # noqa: S108 - in a volume of the pod's own
+        "TRAINHALL_SSH_KEYS": SSH_FOLDER,
         MPI_HOSTS: mpi_hosts(job),
         "TRAINHALL_MPI_SLOTS": slots,
-        # Open MPI 4, then 5
-        "OMPI_MCA_orte_default_hostfile": hosts,
-        "OMPI_MCA_plm_rsh_args": told,
-        "PRTE_MCA_prte_default_hostfile": hosts,
-        "PRTE_MCA_plm_ssh_args": told,
-        # who may start processes in a container, and as whom, is decided before the program runs
+        **_master(job),
+        # who may start processes in a container, and as whom, is decided before Open MPI is asked
         "OMPI_ALLOW_RUN_AS_ROOT": "1",
         "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
-        # Intel MPI, then MPICH
-        "I_MPI_HYDRA_HOST_FILE": f"{hosts}.hydra",
-        "I_MPI_HYDRA_BOOTSTRAP_EXEC_EXTRA_ARGS": told,
+    }
+    if group.role == WORKER:
+        return {**both, "TRAINHALL_SSH_ADDRESS": f"{job.address(WORKER, INDEX)}:{SSH_PORT}"}
+    hosts = "$(TRAINHALL_MPI_DIR)/hostfile"
+    return {
+        **both,
+        "OMPI_MCA_orte_default_hostfile": hosts,  # Open MPI 4
+        "PRTE_MCA_prte_default_hostfile": hosts,  # Open MPI 5
+        "I_MPI_HYDRA_HOST_FILE": f"{hosts}.hydra",  # Intel MPI
         "I_MPI_PERHOST": slots,
-        "HYDRA_HOST_FILE": f"{hosts}.hydra",
-        "HYDRA_LAUNCH_EXTRA_ARGS": told,
+        "HYDRA_HOST_FILE": f"{hosts}.hydra",  # MPICH
     }
 
 

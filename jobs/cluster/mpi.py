@@ -14,24 +14,63 @@ from jobs.gang import LAUNCHER, PodGroup
 
 SSH_KEY, SSH_PUBLIC = "ssh-key", "ssh-public"  # in the attempt's Secret
 
-_KEYS = """\
-set -eu
+# Whatever starts programs on other hosts calls `ssh`; here it finds one that knows every worker, its port and its key. Also on
+# the workers, of which each passes the word on to others where there are many.
+_HOSTS = r"""set -eu
 umask 077
 dir=$TRAINHALL_MPI_DIR
-mkdir -p "$dir"
-cp "$TRAINHALL_SSH_KEYS/id_ed25519" "$dir/key"
+mkdir -p "$dir/bin"
+cp "$TRAINHALL_SSH_KEYS/private" "$dir/key"
+echo "* $(cat "$TRAINHALL_SSH_KEYS/public")" > "$dir/known_hosts"
+: > "$dir/hostfile"
+: > "$dir/hostfile.hydra"
+: > "$dir/ssh_config"
+for pair in $TRAINHALL_MPI_HOSTS; do
+  name=${pair%%=*}
+  address=${pair#*=}
+  echo "$name slots=$TRAINHALL_MPI_SLOTS" >> "$dir/hostfile"
+  echo "$name:$TRAINHALL_MPI_SLOTS" >> "$dir/hostfile.hydra"
+  cat >> "$dir/ssh_config" <<END
+Host $name
+  HostName ${address%:*}
+  Port ${address##*:}
+END
+done
+cat >> "$dir/ssh_config" <<END
+Host *
+  IdentityFile "$dir/key"
+  IdentitiesOnly yes
+  UserKnownHostsFile "$dir/known_hosts"
+  StrictHostKeyChecking yes
+  BatchMode yes
+  ConnectionAttempts 10
+  LogLevel ERROR
+END
+cat > "$dir/bin/ssh" <<END
+#!/bin/sh
+exec "$(command -v ssh || echo /usr/bin/ssh)" -F "$dir/ssh_config" "\$@"
+END
+chmod 700 "$dir/bin/ssh"
+export PATH="$dir/bin:$PATH"
 """
+
+LAUNCHER_PROGRAM = (
+    _HOSTS
+    + r"""umask 022
+exec "$@"
+"""
+)
 
 # A session has the environment of the pod, as if no ssh had been between. On SIGTERM no new session begins, and those that
 # run may end by themselves: ranks that save a checkpoint get the whole grace.
 WORKER_PROGRAM = (
-    _KEYS
-    + r"""
-cp "$TRAINHALL_SSH_KEYS/id_ed25519.pub" "$dir/authorized_keys"
+    _HOSTS
+    + r"""cp "$TRAINHALL_SSH_KEYS/public" "$dir/authorized_keys"
 export -p > "$dir/environment"
 cat > "$dir/session" <<END
 . "$dir/environment"
 cd "$(pwd)"
+umask 022
 : > "$dir/session.\$\$"
 eval "\$SSH_ORIGINAL_COMMAND"
 END
@@ -64,39 +103,6 @@ done
 """
 )
 
-LAUNCHER_PROGRAM = (
-    _KEYS
-    + r"""
-: > "$dir/hostfile"
-: > "$dir/hostfile.hydra"
-: > "$dir/ssh_config"
-for pair in $TRAINHALL_MPI_HOSTS; do
-  name=${pair%%=*}
-  address=${pair#*=}
-  echo "$name slots=$TRAINHALL_MPI_SLOTS" >> "$dir/hostfile"
-  echo "$name:$TRAINHALL_MPI_SLOTS" >> "$dir/hostfile.hydra"
-  cat >> "$dir/ssh_config" <<END
-Host $name
-  HostName ${address%:*}
-  Port ${address##*:}
-END
-done
-echo "* $(cat "$TRAINHALL_SSH_KEYS/id_ed25519.pub")" > "$dir/known_hosts"
-cat >> "$dir/ssh_config" <<END
-Host *
-  IdentityFile "$dir/key"
-  IdentitiesOnly yes
-  UserKnownHostsFile "$dir/known_hosts"
-  StrictHostKeyChecking yes
-  BatchMode yes
-  ConnectionAttempts 10
-  LogLevel ERROR
-END
-umask 022
-exec "$@"
-"""
-)
-
 
 def command(group: PodGroup, argv: Sequence[str]) -> list[str]:
     """What `main` of this role runs; `argv` is the user's command."""
@@ -112,7 +118,7 @@ def secret_values(job: Rendering) -> dict[str, str]:
 
 def volume(job: Rendering) -> Manifest:
     """0444 as the token's: each program makes a copy that only its own account reads, as OpenSSH wants it."""
-    items = [{"key": SSH_KEY, "path": "id_ed25519"}, {"key": SSH_PUBLIC, "path": "id_ed25519.pub"}]
+    items = [{"key": SSH_KEY, "path": "private"}, {"key": SSH_PUBLIC, "path": "public"}]
     return {"name": "ssh", "secret": {"secretName": job.name, "defaultMode": 0o444, "items": items}}
 
 

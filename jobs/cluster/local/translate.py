@@ -82,8 +82,8 @@ def environment(
         if name.endswith("_PORT") and value in meeting:
             result[name] = str(meeting[value])
             continue
-        value = host.sub(here, expand(value, result))
-        result[name] = translate_value(value, mounts)
+        # paths before references, which stand for values that were translated when they were defined
+        result[name] = host.sub(here, expand(translate_value(value, mounts), result))
     return result
 
 
