@@ -148,7 +148,7 @@ class DirectoryBackend(LDAPBackend):
 
     def _with_password(self, request: HttpRequest | None, known: _Known, password: str) -> User | None:
         if known.dn is None:
-            self._take_as_long(known, password)
+            self._take_as_long(known)
             return None
         try:
             found: User | None = known.authenticate(password)
@@ -164,11 +164,14 @@ class DirectoryBackend(LDAPBackend):
             return None
         return found
 
-    def _take_as_long(self, unknown: _Known, password: str) -> None:
-        """A name that nobody has is answered after a bind, too: the time would tell it from one that exists."""
+    def _take_as_long(self, unknown: _Known) -> None:
+        """A name that nobody has is answered after a bind, too: the time would tell it from one that exists.
+
+        What was typed may be the password of an account here, which is none of the directory's business.
+        """
         nobody = f"{the_directory().people.attribute}={secrets.token_hex(8)},{the_directory().people.base}"
         try:
-            unknown._bind_as(nobody, password)
+            unknown._bind_as(nobody, secrets.token_hex(8))
         except (ldap.INVALID_CREDENTIALS, ldap.NO_SUCH_OBJECT, ldap.UNWILLING_TO_PERFORM, ldap.INVALID_DN_SYNTAX):
             return
 

@@ -168,6 +168,22 @@ def test_an_account_that_the_directory_lets_nobody_try_reads_as_one_that_is_not_
     assert len(told) == 1
 
 
+def test_the_directory_never_hears_the_password_of_a_local_account(
+    directory: Slapd, admin: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from ldap.ldapobject import SimpleLDAPObject
+
+    bind, heard = SimpleLDAPObject.simple_bind_s, []
+
+    def noted(self: Any, who: str = "", cred: Any = "", *told: Any) -> Any:
+        heard.append(cred)
+        return bind(self, who, cred, *told)
+
+    monkeypatch.setattr(SimpleLDAPObject, "simple_bind_s", noted)
+    answer = Client().post(LOGIN, {"username": "admin", "password": PASSWORD})
+    assert answer.status_code == 302 and len(heard) == 2 and PASSWORD not in heard
+
+
 def test_who_knows_the_password_of_an_ended_account_is_told_so(directory: Slapd) -> None:
     answer = sign_in(ENDED[0][0])
     assert answer.status_code == 403 and "has ended or is disabled" in words(answer)
