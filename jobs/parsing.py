@@ -12,6 +12,7 @@ from accounts.disguise import hidden_in, uncovered
 from jobs import git_address
 from jobs.chart_fields import read_charts
 from jobs.cluster.quantities import parse_cpu, parse_memory
+from jobs.entry import shell_argv
 from jobs.fields import CONTROL, FieldReader
 from jobs.quoting import fill_in, places
 from jobs.reading import Document
@@ -64,9 +65,8 @@ def parse_job(document: Document, *, runtimes: Mapping[str, Mapping[str, Any]], 
 
 
 def argv_of(command: str, parameters: Mapping[str, object]) -> list[str]:
-    """What a pod runs. A shell that is told to stop together with its program waits for it and ends with its exit code:
-    it would else die at once, and the program be killed while it saves its work."""
-    return ["/bin/sh", "-c", "trap 'exit $?' TERM\n" + fill_in(command, parameters)]
+    """What a pod runs."""
+    return shell_argv(fill_in(command, parameters))
 
 
 class _Reader(FieldReader):

@@ -62,7 +62,10 @@ class Settings:
     def fill(self, name: str, target: Path, **values: object) -> None:
         """Write a configuration of config/ with this cluster's names in it."""
         known = {key: getattr(self, key) for key in ("folder", "cgroup", "node", "node_address", "pod_network")}
-        target.write_text(Template((HERE / "config" / name).read_text()).substitute(known, **values))
+        text = Template((HERE / "config" / name).read_text()).substitute(known, **values)
+        # kube-proxy ends when its file is written, also with what was in it
+        if not target.exists() or target.read_text() != text:
+            target.write_text(text)
 
     def port_of(self, name: str) -> int:
         """The ports next to the API server's, so that a second control plane needs one other number."""

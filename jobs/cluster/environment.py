@@ -97,6 +97,7 @@ def _identity(job: Rendering, group: PodGroup) -> dict[str, str]:
         **_folders(job),
         "TRAINHALL_RESUME_FROM": literal(job.resume_from),
         "TRAINHALL_NOTICE_FILE": f"{RUN_FOLDER}/notice",
+        "TRAINHALL_STOP_GRACE": str(job.spec.stop_grace),
         **({"TRAINHALL_FIRST_RANK": str(first)} if first else {}),
     }
 

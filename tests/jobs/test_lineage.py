@@ -89,8 +89,8 @@ def test_one_parameter_changes_only_its_value_in_the_command(parent: Job) -> Non
     from jobs.parsing import argv_of
 
     job = Job.objects.get(pk=clone(client_of("bob"), parent, {"parameters.epochs": "120; id"}).json()["id"])
-    before = argv_of(parent.parsed.command, parent.parsed.parameters)[2]
-    after = argv_of(job.parsed.command, job.parsed.parameters)[2]
+    before = argv_of(parent.parsed.command, parent.parsed.parameters)[3]
+    after = argv_of(job.parsed.command, job.parsed.parameters)[3]
     assert after == before.replace("--epochs 90", "--epochs '120; id'")
 
 
