@@ -11,7 +11,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from jobs import labels, lineage, submission
+from jobs import cluster_events, labels, lineage, submission
 from jobs.bodies import DOCUMENT_PARSERS, document_in
 from jobs.documents import iso, job_document, job_row
 from jobs.failures import cause_of
@@ -125,7 +125,7 @@ class JobWhyView(APIView):
 class JobEventsView(APIView):
     @extend_schema(operation_id="jobs_events", responses={200: ANY_OBJECT, 404: ANY_OBJECT})
     def get(self, request: Request, job_id: str) -> Response:
-        """What happened to it, oldest first."""
+        """What happened to it, and under `cluster` what its cluster said of its attempts; oldest first."""
         job = visible_job(request, job_id)
         return Response(
             {
@@ -140,7 +140,8 @@ class JobEventsView(APIView):
                         "actor": event.actor,
                     }
                     for event in job.events.all()
-                ]
+                ],
+                "cluster": cluster_events.of_job(job),
             }
         )
 

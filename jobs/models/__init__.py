@@ -2,6 +2,7 @@
 
 from jobs.models.attempt import Attempt, UsageInterval, Worker
 from jobs.models.catalogue import BoundUpload, Cluster, ClusterNamespace, CodeArchive, PriorityClass, Runtime
+from jobs.models.events import ClusterEvent
 from jobs.models.feed import JobFeed, LogBlock, LogChunk
 from jobs.models.job import ID_ALPHABET, STATUS_LABELS, Job, JobEvent, JobSecret, new_job_id
 from jobs.models.personal import Draft, JobPin, SavedView
@@ -13,6 +14,7 @@ __all__ = [
     "Attempt",
     "BoundUpload",
     "Cluster",
+    "ClusterEvent",
     "ClusterNamespace",
     "CodeArchive",
     "Draft",

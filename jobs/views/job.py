@@ -14,6 +14,7 @@ from jobs.archives import text_files
 from jobs.documents import job_document
 from jobs.keeping import kept_until
 from jobs.logs.lines import last_lines
+from jobs.models import ClusterEvent
 from jobs.outlook import why_waiting
 from jobs.preview import what_ran
 from jobs.quoting import fill_in
@@ -89,6 +90,7 @@ def job_events(request: HttpRequest, job_id: str) -> HttpResponse:
         "jobs/events.html",
         tab=lambda _job: "events",
         events=lambda job: list(job.events.order_by("-at", "-id")[:500]),
+        said=lambda job: ClusterEvent.objects.filter(attempt__job=job).select_related("attempt").order_by("-last_at", "-id"),
     )
 
 

@@ -20,7 +20,8 @@ MOST_KEPT = 5000
 
 
 class ClusterMirror:
-    """Reflectors for Jobs, Pods and Nodes without a selector, and for warnings; with what was deleted a moment ago.
+    """Reflectors for Jobs, Pods and Nodes without a selector, for warnings and for images that were pulled; with what was
+    deleted a moment ago.
 
     Pods of others count for free capacity, Jobs made by kubectl bear no label of ours, and a label can be forged.
     """
@@ -32,6 +33,7 @@ class ClusterMirror:
         self._gone: OrderedDict[str, tuple[float, Manifest]] = OrderedDict()
         self._by_owner: dict[str, dict[str, Manifest]] = {}  # pods by the UID of their Job, then by their own
         self._followers: dict[str, set[str]] = {}  # Jobs of other roles by the UID of the leader that owns them
+        self._said: dict[str, dict[str, Manifest]] = {}  # events by the UID of what they are about, then by their own
         self._over: dict[
             str, float
         ] = {}  # Jobs that are over by UID, and when we heard so, until pods were heard after that
@@ -46,15 +48,25 @@ class ClusterMirror:
             changed=self._note_event,
             query={"fieldSelector": "type=Warning"},
         )
-        for reflector in self._all:
+        # of all that goes well this alone is told by nothing else: how long it took
+        self.pulled = Reflector(
+            api,
+            "/api/v1/events",
+            gate=gate,
+            page=page,
+            changed=self._note_event,
+            query={"fieldSelector": "type=Normal,reason=Pulled"},
+        )
+        for reflector in (*self._all, self.pulled):
             reflector.start()
 
     @property
     def _all(self) -> tuple[Reflector, ...]:
+        """Those that decide about jobs."""
         return self.jobs, self.pods, self.nodes, self.events
 
     def stop(self) -> None:
-        for reflector in self._all:
+        for reflector in (*self._all, self.pulled):
             reflector.stop()
 
     def wait(self, timeout: float) -> set[str]:
@@ -80,7 +92,7 @@ class ClusterMirror:
             jobs=[job for job in _copy(self.jobs) if self._is_whole(job)],
             pods=[*_copy(self.pods), *gone],
             nodes=_copy(self.nodes),
-            events=_copy(self.events),
+            events=[*_copy(self.events), *_copy(self.pulled)],
             age=age,
         )
 
@@ -97,7 +109,9 @@ class ClusterMirror:
         uids = {uid for leader in leaders for uid in (leader, *self._followers.get(leader, ()))}
         found = [job for uid in uids if (job := self.jobs.objects.get(uid)) is not None and self._is_whole(job)]
         pods = [pod for uid in uids for pod in list(self._by_owner.get(uid, {}).values())]
-        return Observation(jobs=found, pods=pods, nodes=())
+        about = [*uids, *(pod["metadata"]["uid"] for pod in pods)]
+        events = [event for uid in about for event in list(self._said.get(uid, {}).values())]
+        return Observation(jobs=found, pods=pods, nodes=(), events=events)
 
     def _is_whole(self, job: Manifest) -> bool:
         """A Job's end and those of its pods come by two streams: what says how it ended may still be on its way."""
@@ -150,10 +164,27 @@ class ClusterMirror:
         job = self.jobs.objects.get(job_uid)
         return (_owners(job) if job else []) or [job_uid]
 
-    def _note_event(self, _old: Manifest | None, new: Manifest | None) -> None:
-        """That pods of a Job could not be made is said of the Job, and of nothing else."""
-        if new is not None and text(new, "involvedObject", "kind") == "Job":
-            self._tell(self._leaders_of(text(new, "involvedObject", "uid")))
+    def _note_event(self, old: Manifest | None, new: Manifest | None) -> None:
+        """That pods of a Job could not be made, or a volume not mounted, is said by nothing else."""
+        event = new or old
+        if event is None:
+            return
+        about = text(event, "involvedObject", "uid")
+        said = self._said.setdefault(about, {})
+        if new is not None:
+            said[event["metadata"]["uid"]] = new
+        else:
+            said.pop(event["metadata"]["uid"], None)
+            if not said:
+                del self._said[about]
+            return
+        if text(new, "reason") == "FailedScheduling":
+            return  # the pod's own condition says the same
+        kind, pod = text(new, "involvedObject", "kind"), self.pods.objects.get(about)
+        if kind == "Job":
+            self._tell(self._leaders_of(about))
+        elif kind == "Pod" and pod is not None:
+            self._tell(leader for owner in _owners(pod) for leader in self._leaders_of(owner))
 
     def _forget(self) -> None:
         oldest = time.monotonic() - KEPT_FOR
