@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import logging
 import time
-from collections import defaultdict
+from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from datetime import timedelta
 from threading import Event
 from typing import Any
@@ -16,9 +16,11 @@ from django.db.models import Q, QuerySet
 from django.utils import timezone
 
 from jobs import dispatch, failures, faults, lifecycle, live
+from jobs.cluster.events import by_object
 from jobs.cluster.observed import Observed, WorkerState, free_capacity, observe_attempt
 from jobs.cluster.port import Cluster as Port
 from jobs.cluster.port import Manifest, Observation
+from jobs.cluster_events import EventKeeper
 from jobs.exceptions import ClusterUnavailable, ObjectDiffers
 from jobs.gang import job_names
 from jobs.logs.lines import LogFollower, Sink
@@ -42,8 +44,9 @@ class Mirror:
         self.follower = LogFollower(port, sink)
         self.seen_at = 0.0
         self.repaired_at = 0.0  # monotonic: when every attempt was looked at; 0 after an error, which may lose changes
-        self.live: dict[str, tuple[Attempt, list[Worker]]] = {}  # by UID: whose lines are followed between two looks
+        self.live: OrderedDict[str, tuple[Attempt, list[Worker]]] = OrderedDict()  # by UID: whose lines are followed
         self.nodes: list[dict[str, Any]] = []
+        self.keeper = EventKeeper()
 
     def run(self, stop: Event, *, may_act: Callable[[], bool] = lambda: True) -> None:
         """Look again on every change and at least every few seconds; never give up. One last look after `stop`.
@@ -80,8 +83,17 @@ class Mirror:
             self.look_at(changed)
         if now - self.seen_at >= LOOK_EVERY:
             self.look_at_what_moves()
-        for attempt, workers in list(self.live.values()):
+        self._follow()
+
+    def _follow(self) -> None:
+        """New lines of whoever runs; of very many at once only some, so that no change waits long behind lines."""
+        end = time.monotonic() + LINES_EVERY
+        for _one in range(len(self.live)):
+            uid, (attempt, workers) = self.live.popitem(last=False)
+            self.live[uid] = (attempt, workers)  # behind the others
             self.follower.follow(attempt, workers)
+            if time.monotonic() >= end:
+                return
 
     def look(self) -> None:
         """One full look: list, then bring every attempt that is not yet cleaned away in line."""
@@ -90,7 +102,7 @@ class Mirror:
         attempts = list(self._attempts().exclude(uid=""))
         seen = self.port.observe()
         self.store_nodes(seen)
-        self.live = {}
+        self.live.clear()
         self._bring_in_line(attempts, seen)
         self.repaired_at = began
 
@@ -124,6 +136,8 @@ class Mirror:
         for pod in seen.pods:
             for owner in pod["metadata"].get("ownerReferences") or ():
                 pods[owner["uid"]].append(pod)
+        said = by_object(seen.events)
+        looks, heard = [], []
         for attempt in attempts:
             if attempt.uid not in jobs and attempt.ended_at is None and self._is_there(attempt):
                 continue  # what we have is a little old; the next look will have it
@@ -131,10 +145,15 @@ class Mirror:
             names = job_names(attempt.job_id, attempt.number, attempt.job.pod_groups)[1:]
             beside = [job for job in others[attempt.uid] if job["metadata"]["name"] in names]
             all_pods = [pod for uid in (attempt.uid, *_uids(beside)) for pod in pods[uid]]
-            workers = bring_in_line(attempt, jobs.get(attempt.uid), all_pods, self.follower, others=beside)
-            self.live.pop(attempt.uid, None)
-            if attempt.ended_at is None and attempt.uid in jobs:
-                self.live[attempt.uid] = (attempt, workers)
+            events = [event for uid in (attempt.uid, *_uids(beside), *_uids(all_pods)) for event in said.get(uid, ())]
+            heard.append((attempt, events, all_pods))
+            looks.append(Look.at(attempt, jobs.get(attempt.uid), all_pods, others=beside, events=events))
+        self.keeper.keep(heard)
+        bring_in_line(looks, self.follower)
+        for look in looks:
+            self.live.pop(look.attempt.uid, None)
+            if look.attempt.ended_at is None and look.manifest is not None:
+                self.live[look.attempt.uid] = (look.attempt, look.workers)
 
     def _is_there(self, attempt: Attempt) -> bool:
         """Asked anew: that something is missing in a list may be said of a list that was made before it was created."""
@@ -162,40 +181,66 @@ def _uids(manifests: Sequence[Manifest]) -> list[str]:
     return [manifest["metadata"]["uid"] for manifest in manifests]
 
 
-def bring_in_line(
-    attempt: Attempt,
-    manifest: Manifest | None,
-    pods: Sequence[Manifest],
-    follower: LogFollower,
-    *,
-    others: Sequence[Manifest] = (),
-) -> list[Worker]:
-    """Everything that one attempt's objects say, written once, the most final question first; returns its workers."""
-    role = attempt.job.pod_groups[0].role
-    observed = observe_attempt(manifest, pods, others=others, role=role, deleted=manifest is None)
-    workers = list(attempt.workers.all())
-    if changed := update_workers(workers, observed.workers):
-        Worker.objects.bulk_update(changed, WORKER_FIELDS)
-        faults.point("watch.pods_seen")
-    is_read = manifest is None or follower.follow(attempt, workers)
-    if observed.ended or manifest is None:
+@dataclass(frozen=True, slots=True)
+class Look:
+    """One attempt beside what its objects say."""
+
+    attempt: Attempt
+    manifest: Manifest | None  # of its leader; None: it is gone
+    observed: Observed
+    workers: list[Worker]  # as they are now
+    changed: list[Worker]  # those that the database has otherwise
+
+    @classmethod
+    def at(
+        cls,
+        attempt: Attempt,
+        manifest: Manifest | None,
+        pods: Sequence[Manifest],
+        *,
+        others: Sequence[Manifest],
+        events: Sequence[Manifest] = (),
+    ) -> Look:
+        role = attempt.job.pod_groups[0].role
+        observed = observe_attempt(
+            manifest, pods, others=others, role=role, deleted=manifest is None, events=events
+        )
+        workers = list(attempt.workers.all())
+        return cls(attempt, manifest, observed, workers, update_workers(workers, observed.workers))
+
+
+def bring_in_line(looks: Sequence[Look], follower: LogFollower) -> None:
+    """Everything that these attempts' objects say, written once."""
+    store_workers([worker for look in looks for worker in look.changed])
+    faults.point("watch.pods_seen")
+    lifecycle.touch([look.attempt.job for look in looks if conclude_or_show(look, follower)])
+
+
+def conclude_or_show(look: Look, follower: LogFollower) -> bool:
+    """What follows for the attempt and its job, the most final question first.
+
+    True if only its workers have changed, which are stored already: pages are to be told.
+    """
+    attempt, observed, workers = look.attempt, look.observed, look.workers
+    is_read = look.manifest is None or follower.follow(attempt, workers)
+    if observed.ended or look.manifest is None:
         follower.finish(workers)
-    job = attempt.job
+    only_workers = False
     if attempt.ended_at is None:
         if observed.ended and not is_read and attempt.stop_code == Reason.STOPPED and not waited_for_logs(workers):
-            return workers  # its object goes as it is settled, and the last lines with it
+            return False  # its object goes as it is settled, and the last lines with it
         if observed.ended:
             settle(attempt, observed)
-        elif manifest is None:
+        elif look.manifest is None:
             settle(attempt, Observed.vanished())
         elif observed.decided:
             conclude(attempt, observed)
         else:
-            show_progress(job, attempt, observed, bool(changed))
+            only_workers = not show_progress(attempt.job, attempt, observed) and bool(look.changed)
     if attempt.ended_at is not None and observed.ended and (is_read or waited_for_logs(workers)):
         # logs were read to their end above, after the pods had ended: now the objects may go
         dispatch.delete_objects(attempt)
-    return workers
+    return only_workers
 
 
 def waited_for_logs(workers: Sequence[Worker]) -> bool:
@@ -231,19 +276,38 @@ def conclude(attempt: Attempt, observed: Observed) -> None:
     dispatch.end_the_rest(attempt)
 
 
-def show_progress(job: Job, attempt: Attempt, observed: Observed, workers_changed: bool) -> None:
+def show_progress(job: Job, attempt: Attempt, observed: Observed) -> bool:
+    """Whether the job itself had anything new to say, or has gone on without this attempt."""
     if job.attempt_number != attempt.number or job.is_final:
-        return
+        return True
     if observed.status == JobStatus.RUNNING and job.status == JobStatus.STARTING:
         faults.point("watch.running_seen")
-        lifecycle.mark_running(job, attempt, reason=observed.text)
-    elif job.status == JobStatus.STARTING and observed.text and attempt.released_at:
-        lifecycle.explain(job, observed.reason or Reason.SETTING_UP, observed.text)
-    elif workers_changed:
-        lifecycle.write(job)  # the page shows each worker's phase
+        return lifecycle.mark_running(job, attempt, reason=observed.text)
+    if job.status == JobStatus.STARTING and observed.text and attempt.released_at:
+        reason = observed.reason or Reason.SETTING_UP
+        if (job.reason_code, job.reason) != (reason, observed.text):
+            return lifecycle.explain(job, reason, observed.text)
+    return False
 
 
 WORKER_FIELDS = "node pod_name pod_uid phase exit_code signal reason message started_at finished_at".split()
+
+
+def store_workers(workers: Sequence[Worker]) -> None:
+    """All in one statement: a bulk_update of Django spends several times as long on thinking of it."""
+    if not workers:
+        return
+    fields = [field for field in Worker._meta.concrete_fields if field.name in ("id", *WORKER_FIELDS)]
+    lists = ", ".join(f"%s::{field.db_type(connection)}[]" for field in fields)
+    names = ", ".join(f'"{field.column}"' for field in fields)
+    into = ", ".join(f'"{field.column}" = new."{field.column}"' for field in fields if field.name != "id")
+    table = Worker._meta.db_table
+    values = [[getattr(worker, field.attname) for worker in workers] for field in fields]
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f'UPDATE "{table}" SET {into} FROM unnest({lists}) AS new ({names}) WHERE "{table}"."id" = new."id"',  # noqa: S608
+            values,
+        )
 
 
 def update_workers(workers: Sequence[Worker], states: Sequence[WorkerState]) -> list[Worker]:

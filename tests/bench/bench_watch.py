@@ -30,7 +30,7 @@ from tests.cluster.control_plane import ControlPlane
 JOBS, WORKERS = int(os.environ.get("BENCH_WATCH_JOBS", "1000")), 5
 NODES = JOBS * WORKERS // 100 + 1
 CHANGES = 100  # a second
-SECONDS = 60.0
+SECONDS = float(os.environ.get("BENCH_WATCH_SECONDS", "60"))
 MEMORY, LATE = 400.0, 1000.0
 CLUSTER = "bench"
 TOLERATION = {"key": "kwok.x-k8s.io/node", "operator": "Exists"}

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from jobs import lifecycle, submission
 from jobs.logs.lines import LogFollower
 from jobs.models import Attempt, Job, JobEvent, UsageInterval
-from jobs.reconcile import bring_in_line
+from jobs.reconcile import Look, bring_in_line
 from jobs.states import FINAL, MOVES, JobStatus
 from tests.factories import make_job
 from tests.jobs.test_observed import condition, done, failed, job, pod
@@ -100,7 +100,7 @@ class Story:
             submission.cancel(Job.objects.for_rows().get(pk=self.job_id), user=self.alice)
         if not step.is_stale:
             self.rows = self.read()
-        bring_in_line(self.rows, *step.form, self.follower)
+        bring_in_line([Look.at(self.rows, *step.form, others=())], self.follower)
 
     @property
     def job(self) -> Job:
