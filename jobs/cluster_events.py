@@ -42,8 +42,8 @@ class EventKeeper:
 def _write(news: dict[int, list[Heard]]) -> None:
     with transaction.atomic():
         rows: dict[int, dict[str, ClusterEvent]] = defaultdict(dict)
-        for row in ClusterEvent.objects.filter(attempt__in=news):
-            rows[row.attempt_id][row.fingerprint] = row
+        for stored in ClusterEvent.objects.filter(attempt__in=news):
+            rows[stored.attempt_id][stored.fingerprint] = stored
         new, changed = [], []
         for attempt, found in news.items():
             known = rows[attempt]

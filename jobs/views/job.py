@@ -90,7 +90,9 @@ def job_events(request: HttpRequest, job_id: str) -> HttpResponse:
         "jobs/events.html",
         tab=lambda _job: "events",
         events=lambda job: list(job.events.order_by("-at", "-id")[:500]),
-        said=lambda job: ClusterEvent.objects.filter(attempt__job=job).select_related("attempt").order_by("-last_at", "-id"),
+        said=lambda job: (
+            ClusterEvent.objects.filter(attempt__job=job).select_related("attempt").order_by("-last_at", "-id")
+        ),
     )
 
 
