@@ -120,13 +120,17 @@ def offers_for(user: User) -> list[Offer]:
     groups: dict[int, list[str]] = {}
     for pk, group in GroupMapping.objects.filter(namespace__in=listed).values_list("namespace_id", "group"):
         groups.setdefault(pk or 0, []).append(group)
-    leads: dict[int, dict[int, User]] = {}
-    for lead in Membership.objects.filter(namespace__in=listed, role=Role.LEAD).select_related("user"):
-        leads.setdefault(lead.namespace_id, {})[lead.user_id] = lead.user
-    return [
-        Offer(one, tuple(groups.get(one.pk, ())), tuple(leads.get(one.pk, {}).values()))
-        for one in listed.order_by("slug")
-    ]
+    leads = _leads_of(listed)
+    return [Offer(one, tuple(groups.get(one.pk, ())), leads.get(one.pk, ())) for one in listed.order_by("slug")]
+
+
+def _leads_of(places: Iterable[Namespace]) -> dict[int, tuple[User, ...]]:
+    """Whom to ask, by the namespace's primary key: nobody whose account is over."""
+    rows = Membership.objects.filter(namespace__in=places, role=Role.LEAD, user__is_active=True)
+    found: dict[int, dict[int, User]] = {}
+    for row in rows.select_related("user").order_by("pk"):
+        found.setdefault(row.namespace_id, {})[row.user_id] = row.user
+    return {pk: tuple(people.values()) for pk, people in found.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,15 +157,12 @@ class Place:
 def places_of(user: User) -> list[Place]:
     """Where this person may do what, and through which source, by name of the namespace: two queries."""
     mine = held(_memberships(user).select_related("namespace").order_by("namespace__slug", "pk"))
-    leads: dict[int, dict[int, User]] = {}
-    places = [one.namespace for one in mine]
-    for lead in Membership.objects.filter(namespace__in=places, role=Role.LEAD).select_related("user"):
-        leads.setdefault(lead.namespace_id, {})[lead.user_id] = lead.user
+    leads = _leads_of([one.namespace for one in mine])
     return [
         Place(
             held=one,
             verbs=frozenset(verb for verb in Verb if allows(verb=verb, role=one.role, site_role=user.acting_site_role)),
-            leads=tuple(leads.get(one.namespace.pk, {}).values()),
+            leads=leads.get(one.namespace.pk, ()),
         )
         for one in mine
     ]

@@ -144,6 +144,8 @@ def test_only_a_listed_project_is_named_to_strangers_with_its_groups_and_leads(
     page = stranger.get("/me/namespaces/").content.decode()
     assert "You could ask for" in page and "vision-crowd" in page and "Carol Sato" in page
     assert stranger.get("/api/v1/namespaces/vision/").status_code == 404  # named, and still not theirs
+    assert User.objects.filter(username="carol").update(is_active=False)
+    assert "Carol Sato" not in stranger.get("/me/namespaces/").content.decode()  # who is gone answers nobody
     desk.post("/admin/access/projects/vision/", {"hide": ""})
     assert b"vision" not in stranger.get("/me/namespaces/").content
     told = AuditEvent.objects.filter(action="namespace.change").order_by("pk").values_list("after", flat=True)
