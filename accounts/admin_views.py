@@ -136,9 +136,13 @@ def _previewed(request: HttpRequest, values: dict[str, str], rules: list[grants.
         changes, problems = mappings.preview(read_directory(), rules)
     except DirectoryUnavailable as error:
         return access_page(request, values, errors={"form": [str(error.detail)]}, status=503)
-    return access_page(
-        request, values, preview={"changes": changes[:SHOWN], "count": len(changes), "problems": problems}
-    )
+    preview = {
+        "changes": changes[:SHOWN],
+        "count": len(changes),
+        "more": max(0, len(changes) - SHOWN),
+        "problems": problems,
+    }
+    return access_page(request, values, preview=preview)
 
 
 def access_page(
@@ -189,7 +193,7 @@ def _test(typed: str) -> Tested:
     except DirectoryAway as error:
         return Tested(typed, problem=_("The directory cannot be asked: %(words)s") % {"words": error})
     if seen is None:
-        return Tested(typed, problem=_("The directory knows nobody of this name."))
+        return Tested(typed, problem=_("The directory knows nobody of this name, or more than one."))
     entry, groups = seen
     directory = grants.Directory(groups, sync.rules())
     dns = directory.groups_of(entry)

@@ -10,6 +10,7 @@ import pytest
 from django.test import Client
 from django.utils import timezone
 
+from accounts import admin_views
 from accounts.models import AuditEvent, GroupMapping, Membership, Namespace, User
 from portal.embedded.demo_people import GROUPS, PEOPLE
 from portal.embedded.slapd import Slapd
@@ -108,6 +109,25 @@ def test_why_somebody_has_access_also_before_they_ever_signed_in(desk: Client, d
     assert desk.get(ACCESS, {"test": "zoe"}).context["tested"].has_ended
     assert "nobody" in desk.get(ACCESS, {"test": "no*"}).context["tested"].problem
     assert not User.objects.filter(source="ldap").exists() and not Namespace.objects.filter(slug="ml-all").exists()
+
+
+def test_who_gets_only_a_role_for_the_site_is_not_said_to_get_none(desk: Client, directory: Slapd) -> None:
+    nothing = "None by a rule"
+    assert nothing in desk.get(ACCESS, {"test": "erin"}).content.decode()
+    GroupMapping.objects.create(group="ml-all", site_role="auditor")
+    page = desk.get(ACCESS, {"test": "erin"}).content.decode()
+    assert "auditor of the site through ml-all" in page and nothing not in page
+
+
+def test_a_long_preview_says_how_much_it_leaves_out(
+    desk: Client, directory: Slapd, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sign_in("erin")
+    rule = {"group": "ml-*", "namespace": "", "role": "member", "preview": "1"}
+    assert "not shown" not in desk.post(ACCESS, rule).content.decode()
+    monkeypatch.setattr(admin_views, "SHOWN", 1)
+    page = desk.post(ACCESS, rule).content.decode()
+    assert "2 changes for people" in page and "1 more is not shown" in page
 
 
 def test_who_is_disabled_is_out_and_only_who_disabled_enables(desk: Client, alice: User, client: Client) -> None:

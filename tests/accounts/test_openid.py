@@ -171,7 +171,8 @@ def test_groups_give_roles_by_the_rules_and_are_followed_at_each_sign_in(op: Op)
     GroupMapping.objects.create(group="vision", namespace=vision, role="member")
     GroupMapping.objects.create(group="ml-*", namespace=None, role="lead")
     op.people["248289"]["groups"] = ["vision", "ml-speech", "others"]
-    assert sign_in()["Location"] == "/"
+    browser = Client()
+    assert sign_in(browser)["Location"] == "/"
     person = User.objects.get()
 
     def roles() -> dict[str, str]:
@@ -179,6 +180,7 @@ def test_groups_give_roles_by_the_rules_and_are_followed_at_each_sign_in(op: Op)
         return dict(rows.values_list("namespace__slug", "role"))
 
     assert roles() == {"vision": "member", "ml-speech": "lead"}
+    assert "the OpenID Connect provider said that you are in:" in browser.get("/me/namespaces/").content.decode()
     assert person.directory_groups == ["ml-speech", "others", "vision"]
     op.people["248289"]["groups"] = []
     sign_in()
