@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import os
 import secrets
+import shutil
+import sys
+from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 from django.conf import settings
 from django.db import transaction
@@ -51,6 +55,34 @@ RUNTIMES = {
         "defaults": SMALL,
     },
 }
+
+# What needs more than Python is offered where this machine has it: the local cluster runs the portal's own Python. By slug, the
+# modules and programs that must be there.
+FRAMEWORKS: dict[str, tuple[dict[str, Any], tuple[str, ...], tuple[str, ...]]] = {
+    "torch": (
+        {"title": "PyTorch", "description": "Start it with `torchrun train.py`.", "launchers": ["torchrun", "plain"]},
+        ("torch",),
+        ("torchrun",),
+    ),
+    "jax": ({"title": "JAX", "launchers": ["jax", "plain"]}, ("jax",), ()),
+    "tensorflow": ({"title": "TensorFlow", "launchers": ["tensorflow", "plain"]}, ("tensorflow",), ()),
+    "xgboost": ({"title": "XGBoost", "launchers": ["xgboost", "plain"]}, ("xgboost",), ()),
+    "mpi": (
+        {"title": "MPI", "description": "Start it with `mpirun python train.py`.", "launchers": ["mpi", "plain"]},
+        ("mpi4py",),
+        ("mpirun", "sshd"),
+    ),
+}
+
+
+def frameworks_here() -> list[str]:
+    """Those of FRAMEWORKS that the local cluster could run."""
+    path = os.pathsep.join((str(Path(sys.executable).parent), os.defpath, "/usr/sbin"))
+    return [
+        slug
+        for slug, (_runtime, modules, programs) in FRAMEWORKS.items()
+        if all(find_spec(module) for module in modules) and all(shutil.which(one, path=path) for one in programs)
+    ]
 
 
 def ensure_person(name: str, *, password: str | None = None) -> User:
@@ -114,6 +146,10 @@ def seed() -> str:
         ensure_mappings()
     for slug in RUNTIMES:
         ensure_runtime(slug)
+    if "local" in kinds():
+        for slug in frameworks_here():
+            defaults = {"image": f"{slug}:latest", "description": "", "defaults": SMALL, **FRAMEWORKS[slug][0]}
+            Runtime.objects.get_or_create(slug=slug, defaults=defaults)
     ensure_priorities()
     ensure_clusters()
     return password

@@ -26,6 +26,7 @@ RESOURCES = {
     "cpus": "--cpus",
     "memory": "--memory",
     "shm": "--shm",
+    "parameter_servers": "--parameter-servers",
 }
 SPECIAL = ("code", "command", "resources", "parameters", "env", "secrets", "tags", "notify", "preemptible")
 

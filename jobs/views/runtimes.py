@@ -14,6 +14,7 @@ from jobs import catalogue
 from jobs.cluster.launchers import LAUNCHERS
 from jobs.exceptions import JobError, NotAllowed, SpecError
 from jobs.models import Runtime
+from jobs.parsing import RESOURCE_FIELDS
 from jobs.reading import read_document
 from jobs.scope import person
 from jobs.yaml_text import to_yaml
@@ -22,7 +23,7 @@ LOCKABLE = [
     "image",
     "launcher",
     "command",
-    *(f"resources.{name}" for name in ("workers", "gpus", "gpu_type", "cpus", "memory", "shm")),
+    *(f"resources.{name}" for name in RESOURCE_FIELDS),
     "priority",
     "preemptible",
     "time_limit",

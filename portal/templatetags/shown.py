@@ -262,6 +262,7 @@ FIELD_LABELS = {
     "time_limit": _lazy("Time limit"),
     "priority": _lazy("Priority"),
     "launcher": _lazy("Launcher"),
+    "parameter_servers": _lazy("Parameter servers"),
     "retries": _lazy("Retries"),
     "stop_grace": _lazy("Grace on stop"),
     "tags": _lazy("Tags"),

@@ -2,7 +2,7 @@
 import { describe } from "./errors.js";
 import { gettext } from "./words.js";
 
-const FIELDS = "workers gpus gpu_type cpus memory shm time_limit retries stop_grace launcher priority command".split(" ");
+const FIELDS = "workers gpus gpu_type cpus memory shm parameter_servers time_limit retries stop_grace launcher priority command".split(" ");
 
 export function startChosenRuntime(form) {
   const data = document.getElementById("runtimes");
@@ -26,6 +26,14 @@ export function startChosenRuntime(form) {
     card.querySelector("dd[data-runtime-locked]").textContent = runtime.locked.map((dotted) => `${dotted} ${given(runtime, dotted)}`.trim()).join(", ");
     for (const option of form.elements.launcher.options) option.hidden = option.disabled = option.value !== "" && !runtime.launchers.includes(option.value);
     for (const name of FIELDS) field(runtime, name);
+    ofLauncher(runtime);
+  }
+
+  // Parameter servers are TensorFlow's; what was typed stays in sight, also where it is wrong.
+  function ofLauncher(runtime) {
+    const servers = form.elements.parameter_servers;
+    const launcher = form.elements.launcher.value || given(runtime, "launcher") || runtime.launchers[0];
+    servers.closest(".field").hidden = launcher !== "tensorflow" && servers.value === "";
   }
 
   function field(runtime, name) {
@@ -60,6 +68,7 @@ export function startChosenRuntime(form) {
   }
 
   form.elements.runtime.addEventListener("change", show);
+  form.elements.launcher.addEventListener("change", show);
   form.addEventListener("filled", show);
   show();
   return chosen;

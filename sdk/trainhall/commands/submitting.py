@@ -35,6 +35,7 @@ RESOURCES = (
     ("--cpus", "cpus", str),
     ("--memory", "memory", str),
     ("--shm", "shm", str),
+    ("--parameter-servers", "parameter_servers", int),
 )
 
 
