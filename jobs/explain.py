@@ -76,7 +76,7 @@ class Cause:
 def explain(scene: Scene) -> Cause | None:
     """The cause, or None where nothing went wrong."""
     if scene.succeeded:
-        return _did_nothing(scene)
+        return _limit_hit(scene) or _did_nothing(scene)
     if by_cluster := endings.told_by_cluster(scene):
         return _cause(scene, endings.reported(scene), by_cluster, others=())
     ends = sorted(((worker, _finding(worker, scene)) for worker in scene.workers if worker.failed), key=_order)
@@ -129,6 +129,13 @@ def _with_suspect(finding: Finding, scene: Scene) -> Finding:
     if len(behind) == 1 and len(reported) > 1:
         return Finding(finding.kind, finding.values | {"suspect": behind[0]}, finding.line)
     return finding
+
+
+def _limit_hit(scene: Scene) -> Cause | None:
+    """Exit code 0, and yet a child of it was killed for its memory (RELIABILITY R23)."""
+    if scene.code != Reason.OUT_OF_MEMORY:
+        return None
+    return _cause(scene, None, Finding("memory_limit_hit"), others=())
 
 
 def _did_nothing(scene: Scene) -> Cause | None:

@@ -124,7 +124,7 @@ def _scene(attempt: Attempt, observed: Observed) -> Scene:
     succeeded = observed.status == JobStatus.SUCCEEDED
     return Scene(
         code=_reason(attempt.stop_code or observed.reason or ""),
-        text=clean(observed.text),
+        text=clean(attempt.reason or observed.text),  # its own, where it was known before its pods had ended
         attempt=attempt.number,
         succeeded=succeeded,
         exit_code=observed.exit_code,

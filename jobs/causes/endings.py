@@ -17,6 +17,14 @@ BY_REASON: dict[Reason, str] = {
     Reason.CODE_NOT_FETCHED: "code_not_fetched",
     Reason.REFUSED_BY_CLUSTER: "refused_by_cluster",
     Reason.IMAGE_NOT_FOUND: "image_not_found",
+    Reason.REGISTRY_UNAVAILABLE: "registry_unavailable",
+    Reason.QUOTA_EXCEEDED: "quota_exceeded",
+    Reason.NOT_ALLOWED: "not_allowed",
+    Reason.CLUSTER_NOT_SET_UP: "cluster_not_set_up",
+    Reason.SECRET_MISSING: "secret_missing",
+    Reason.VOLUME_MISSING: "volume_missing",
+    Reason.MACHINE_FAULT: "machine_fault",
+    Reason.OUT_OF_DISK: "scratch_full",
     Reason.START_TIMEOUT: "start_timeout",
     Reason.PREEMPTED: "preempted",
     Reason.DISRUPTION: "disruption",
@@ -36,12 +44,19 @@ BY_EXIT = {
     exits.NOT_EXECUTABLE: "not_executable",
     exits.NOT_FOUND: "command_not_found",
 }
+# of one reason several kinds: whose it is, its words tell
+_BY_WORDS: dict[str, tuple[tuple[str, str], ...]] = {
+    "code_not_fetched": (("TRAINHALL_FETCH_HOSTS", "code_address_private"),),
+    "volume_missing": (("not available yet", "volume_not_mounted"), ("could not be mounted", "volume_not_mounted")),
+    "scratch_full": (("/dev/shm", "shm_over_limit"),),  # noqa: S108 - a name in a sentence
+    "disruption": (("ran short of", "machine_pressure"),),
+}
 # kinds that only an exit code or the cluster tells: a line beside them is the last one written, no more
 FROM_EXIT = frozenset(
     {
         *BY_REASON.values(),
         *BY_SIGNAL.values(),
-        "code_address_private",
+        *(kind for pairs in _BY_WORDS.values() for _words, kind in pairs),
         "checkpointed",
         "signalled",
         "gave_up_in_time",
@@ -58,8 +73,7 @@ def told_by_cluster(scene: Scene) -> Finding | None:
     kind = BY_REASON.get(scene.code)
     if kind is None:
         return None
-    if kind == "code_not_fetched" and "TRAINHALL_FETCH_HOSTS" in scene.text:
-        kind = "code_address_private"
+    kind = next((other for words, other in _BY_WORDS.get(kind, ()) if words in scene.text), kind)
     return Finding(kind, {"words": scene.text}, last_line(reported(scene)))
 
 

@@ -8,8 +8,8 @@ from typing import Any
 from jobs.causes.scene import Scene, WorkerEnd
 
 MIB, GIB = 2**20, 2**30
-MORE_MEMORY = {"host_out_of_memory", "host_memory_refused", "child_killed"}
-MORE_SHM = {"shared_memory_full", "bus_error"}
+MORE_MEMORY = {"host_out_of_memory", "host_memory_refused", "child_killed", "memory_limit_hit"}
+MORE_SHM = {"shared_memory_full", "bus_error", "shm_over_limit"}
 FIRST_SHM = GIB  # to ask for where none was asked
 _BATCH = (
     "batch_size",
