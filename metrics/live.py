@@ -52,6 +52,7 @@ class Hub:
         self._valkey: redis.asyncio.Redis | None = None
         self._connected = False
         self._row_at: dict[str, float] = {}
+        self.told_of_rights: list[Callable[[], None]] = []  # who else of this process asks again when a right changes
 
     async def open(self) -> None:
         if self._tasks:
@@ -223,6 +224,8 @@ class Hub:
             logger.warning("Not a hint: %r", data[:100])
             return
         if source == "rights":
+            for tell in self.told_of_rights:
+                tell()
             self._tasks.append(asyncio.create_task(self.check_rights()))
             self._tasks = [task for task in self._tasks if not task.done()]
             return

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from importlib import import_module
-
-from django.conf import settings
-from django.contrib.auth import BACKEND_SESSION_KEY, HASH_SESSION_KEY, SESSION_KEY, load_backend
-from django.utils.crypto import constant_time_compare
 
 from accounts.access import visible_namespace_ids
-from accounts.models import Namespace, User
+from accounts.models import Namespace
+from accounts.sessions import person_of_session
 from jobs.models import Job
 
 
@@ -24,22 +20,9 @@ class Rights:
 
 
 def of_session(session_key: str) -> Rights | None:
-    """The rights of whoever is signed in with this session, or None where it is over.
-
-    Unlike the middleware of a page this never writes: a socket cannot hand a new cookie to the browser.
-    """
-    session = import_module(settings.SESSION_ENGINE).SessionStore(session_key)
-    backend = session.get(BACKEND_SESSION_KEY)
-    if backend not in settings.AUTHENTICATION_BACKENDS:
-        return None
-    user = load_backend(backend).get_user(session[SESSION_KEY])
-    if not isinstance(user, User) or not user.is_active:
-        return None
-    given = session.get(HASH_SESSION_KEY, "")
-    known = [user.get_session_auth_hash(), *user.get_session_auth_fallback_hash()]
-    if not any(constant_time_compare(given, one) for one in known):
-        return None
-    return Rights(user.pk, visible_namespace_ids(user))
+    """The rights of whoever is signed in with this session, or None where it is over."""
+    user = person_of_session(session_key)
+    return Rights(user.pk, visible_namespace_ids(user)) if user else None
 
 
 def of_sessions(session_keys: list[str]) -> dict[str, Rights | None]:

@@ -86,6 +86,24 @@ class RunFile:
     modified: float  # epoch seconds
 
 
+class Terminal(Protocol):
+    """A shell in a worker's `main` container, with a terminal; spoken to asynchronously."""
+
+    ended: str  # once `read` has said so: why, in words of the cluster; "" where the shell ended as it was told to
+
+    async def read(self) -> bytes:
+        """What it wrote next; nothing more is read from it meanwhile. Empty once it has ended."""
+
+    async def write(self, data: bytes) -> None:
+        """Returns when it was taken, which a program that reads nothing does not do."""
+
+    async def resize(self, columns: int, rows: int) -> None:
+        """Tell the program, which redraws its screen."""
+
+    async def close(self) -> None:
+        """End the shell and what was started from it, as far as this person may."""
+
+
 class Cluster(Protocol):
     """One place where jobs run."""
 
@@ -159,4 +177,10 @@ class Cluster(Protocol):
         `positions` is what was stored with the line of number `after`, by container.
 
         Raise ObjectGone where the log went with its object; a pod that has not begun has no lines.
+        """
+
+    async def shell(self, ref: ObjectRef, worker: str, *, pod: str, person: Person) -> Terminal:
+        """A shell in the `main` container of a worker that runs, as the person: bash where there is one, else sh.
+
+        `pod` is its pod's name. Raise ClusterForbids where they may not, ObjectGone, ClusterRefuses or ClusterUnavailable.
         """

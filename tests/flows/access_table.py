@@ -32,6 +32,7 @@ SUBMIT = _rule("member owner lead admin", asks=True)
 CLONE = _rule("member owner lead admin", hides=True, asks=True)
 LEAD = _rule("lead admin", hides=True)
 CHANGE = _rule("owner lead admin", hides=True)  # a job of somebody else needs the lead
+SHELL = _rule("owner admin", hides=True)  # acts as the owner: not even a lead
 OWNER_ONLY = _rule("owner", hides=True)  # a thing that belongs to one person, such as a token
 ADMIN = _rule("admin")
 MEMBERS = _rule("lead auditor admin", hides=True)
@@ -162,6 +163,7 @@ BARE: dict[str, dict[str, Rule]] = {
 # What a socket may be opened on, and the topics one may subscribe to there.
 SOCKETS: dict[str, Rule] = {
     "/ws/": SIGNED_IN,
+    "/ws/jobs/<job_id>/shell/": SHELL,
 }
 TOPICS: dict[str, Rule] = {
     "job/<id>": VIEW,

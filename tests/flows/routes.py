@@ -12,7 +12,7 @@ from django.urls import URLPattern, URLResolver, get_resolver
 
 from metrics import topics
 from metrics.ingest_asgi import BARE_ROUTES
-from metrics.routing import websocket_urlpatterns
+from portal.asgi import websocket_urlpatterns
 
 ALL_METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 ANY = "ANY"  # a view that says nothing about methods takes all of them: the matrix refuses to list that

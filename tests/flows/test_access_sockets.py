@@ -73,10 +73,12 @@ class Socket:
             "subprotocols": [],
         }
         self._end = ApplicationCommunicator(application, scope)
+        self.refused: dict[str, Any] = {}  # the first answer
 
     async def opens(self) -> bool:
         await self._end.send_input({"type": "websocket.connect"})
         answer: dict[str, Any] = await self._end.receive_output(timeout=10)
+        self.refused = answer
         return answer["type"] == "websocket.accept"
 
     async def leave(self) -> None:
@@ -116,12 +118,20 @@ async def test_a_socket_opens_for_those_who_are_signed_in_and_for_no_other_site(
     cookies = {who: await sync_to_async(cookie_of)(person) for who, person in stage.people.items()}
     wrong = []
     async with running():
-        for path, rule in SOCKETS.items():
+        for route, rule in SOCKETS.items():
+            path = fill(route, {"<job_id>": stage.job.pk})
             for who in CAST:
                 connection = Socket(path, cookies[who])
                 if (opened := await connection.opens()) != (who in rule.who):
                     wrong.append(f"{who} {path}: {opened}")
                 await connection.leave()
+                if rule.hides:
+                    made_up = Socket(fill(route, {"<job_id>": "zzzzzzzzzz"}), cookies[who])
+                    if await made_up.opens():
+                        wrong.append(f"{who} {route}: opened what is not there")
+                    elif who not in rule.who and made_up.refused != connection.refused:
+                        wrong.append(f"{who} {route}: {connection.refused} is not {made_up.refused}")
+                    await made_up.leave()
             for spelling, origins in FOREIGN.items():
                 connection = Socket(path, cookies["admin"], origins)
                 if await connection.opens():

@@ -157,6 +157,15 @@ class Api:
         self._client.update_params_for_auth(plain, [], ["BearerToken"], "", "GET", None)
         return plain
 
+    def impersonation(self, person: Person | None) -> Iterable[tuple[str, str]]:
+        """Header lines that make a request this person's; one for each group."""
+        if person is None:
+            return
+        yield "Impersonate-User", self.users.name(person)
+        for group in self.users.groups(person):
+            yield "Impersonate-Group", group
+        yield EXTRA, "portal"
+
     def tls(self) -> ssl.SSLContext:
         configuration = self._client.configuration
         context = ssl.create_default_context(cafile=configuration.ssl_ca_cert)
@@ -201,7 +210,7 @@ class Api:
         if content and method != "GET":
             plain["Content-Type"] = content
         headers = urllib3.HTTPHeaderDict(plain)  # a plain dict holds one group only
-        for name, value in self._lines_of(person):
+        for name, value in self.impersonation(person):
             # the wire takes bytes, which http.client makes of Latin-1; Kubernetes reads them as UTF-8
             headers.add(name, value.encode().decode("latin-1"))
         address = f"{self._client.configuration.host}{path}" + (f"?{urlencode(query)}" if query else "")
@@ -209,14 +218,6 @@ class Api:
         if answer.status >= 400:
             raise _error(answer.status, answer.headers, answer.data)
         return answer  # type: ignore[no-any-return]
-
-    def _lines_of(self, person: Person | None) -> Iterable[tuple[str, str]]:
-        if person is None:
-            return
-        yield "Impersonate-User", self.users.name(person)
-        for group in self.users.groups(person):
-            yield "Impersonate-Group", group
-        yield EXTRA, "portal"
 
 
 @contextmanager

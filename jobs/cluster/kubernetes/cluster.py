@@ -6,6 +6,7 @@ namespaces.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Collection, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -17,6 +18,7 @@ from jobs.cluster.kubernetes.container_logs import ContainerLogs
 from jobs.cluster.kubernetes.mirror import ClusterMirror
 from jobs.cluster.kubernetes.namespaces import Namespaces
 from jobs.cluster.kubernetes.setting import Account, KubernetesSetting
+from jobs.cluster.kubernetes.shell import PodTerminal, Way
 from jobs.cluster.kubernetes.tails import Tails
 from jobs.cluster.kubernetes.workloads import Workloads
 from jobs.cluster.port import LogPositions, Manifest, ObjectRef, Objects, Observation, Person, RawLine, RunFile
@@ -106,6 +108,12 @@ class KubernetesCluster:
         self, ref: ObjectRef, worker: str, *, after: int, limit: int, positions: LogPositions
     ) -> Iterator[RawLine]:
         return self._follower.read(ref, worker, after=after, limit=limit, positions=positions)
+
+    # Shells
+
+    async def shell(self, ref: ObjectRef, worker: str, *, pod: str, person: Person) -> PodTerminal:
+        workloads = await asyncio.to_thread(lambda: self._workloads)
+        return await Way(workloads.api, ref.namespace, pod, person).open()
 
     # Files
 

@@ -40,7 +40,12 @@ class Container:
         folder = translate.translate_path(self.spec.get("workingDir") or "/", mounts)
         return _spawn(program, command, environment, folder, output, hold_sigterm=hold_sigterm)
 
-    def _make_volumes(self) -> dict[str, str]:
+    def surroundings(self) -> tuple[dict[str, str], str]:
+        """Environment and working folder of a container that runs, for a shell beside it. Raise what `failed_to_start` lists."""
+        mounts = translate.mounts_of(self.spec, self._make_volumes(fill=False))
+        return self._environment(mounts), translate.translate_path(self.spec.get("workingDir") or "/", mounts)
+
+    def _make_volumes(self, *, fill: bool = True) -> dict[str, str]:
         """Volume name to folder. Memory volumes have none: /dev/shm is the machine's own."""
         found: dict[str, str] = {}
         for volume in self.job["spec"]["template"]["spec"].get("volumes", ()):
@@ -52,7 +57,7 @@ class Container:
             else:
                 folder = self.pod.volumes / name
             folder.mkdir(parents=True, exist_ok=True)
-            if "secret" in volume:
+            if fill and "secret" in volume:
                 self._write_secret_files(folder, volume["secret"])
             found[name] = str(folder)
         if "tmp" in found:
