@@ -34,7 +34,8 @@ def known(person: User, roles: Mapping[tuple[str, str], Role]) -> Known:
 def keep_an_admin(todo: Plan, persons: Mapping[int, User]) -> None:
     if not (todo.site or todo.gone):
         return
-    admins = User.objects.filter(site_role=SiteRole.ADMIN, is_active=True)
+    # an admin who disables another on the page of users at this moment is waited for, and does not count on one who goes here
+    admins = User.objects.filter(site_role=SiteRole.ADMIN, is_active=True).order_by("pk").select_for_update()
     coming = (persons[pk] for pk in todo.groups if persons[pk].disabled_by == "directory")
     grants.keep_an_admin(todo, admins=[known(one, {}) for one in admins], revived=[known(one, {}) for one in coming])
 

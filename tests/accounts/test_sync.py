@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
-from django.db import connection
+from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
 
 from accounts import grants, people, sync
@@ -20,6 +23,7 @@ from accounts.models import (
     Namespace,
     User,
 )
+from accounts.roles import SiteRole
 from portal.embedded.demo_people import EVERYBODY, GROUPS, PEOPLE, hashed
 from portal.embedded.slapd import Slapd
 from tests.accounts.test_ldap import rules, sign_in  # noqa: F401 # a fixture
@@ -298,6 +302,45 @@ def test_the_last_admin_may_go_where_the_same_pass_brings_another(lab: Namespace
     assert not sync.run(everybody).problems
     assert not User.objects.get(username="carol").is_active
     assert User.objects.get(username="alice").is_site_admin
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_pass_waits_for_an_admin_who_disables_another() -> None:
+    """As `disable_user` does it: the one is counted on by the pass that takes the role of the other."""
+    by_hand = people.ensure_person("root", site_role=SiteRole.ADMIN)
+    entry = Entry("ldap:1", "uid=alice", "alice", "Alice", "", 1, 1, False)
+    of_group = people.from_directory(entry)
+    User.objects.filter(pk=of_group.pk).update(site_role="admin", site_role_source="ldap:bosses")
+    is_locked = threading.Event()
+
+    def disable() -> None:
+        try:
+            with transaction.atomic():
+                assert len(User.objects.filter(site_role="admin").order_by("pk").select_for_update()) == 2
+                User.objects.filter(pk=by_hand.pk).update(is_active=False, disabled_by="admin")
+                is_locked.set()
+                assert waits_for_a_row()
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(1) as other:
+        done = other.submit(disable)
+        assert is_locked.wait(10)
+        outcome = sync.run(Everybody({entry.subject: entry}, {}, []))
+        done.result()
+    assert [problem.kind for problem in outcome.problems] == ["last_admin"]
+    assert list(User.objects.filter(site_role="admin", is_active=True)) == [of_group]
+
+
+def waits_for_a_row() -> bool:
+    end = time.monotonic() + 10
+    while time.monotonic() < end:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT count(*) FROM pg_locks WHERE NOT granted AND locktype = 'transactionid'")
+            if cursor.fetchone()[0]:
+                return True
+        time.sleep(0.02)
+    return False
 
 
 def test_site_roles_count_for_what_a_broken_directory_would_take(lab: Namespace, admin: User) -> None:
