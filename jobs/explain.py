@@ -109,7 +109,8 @@ def _order(one: tuple[WorkerEnd, Finding]) -> tuple[bool, bool, float, str]:
     worker, finding = one
     was_told = finding.kind in ("terminated", "killed")
     wrote_at = finding.line.time if finding.line and _is_shown(finding) else 0.0
-    ended_at = float("inf") if worker.finished_at is None else worker.finished_at
+    # clusters tell whole seconds: who wrote why, in the second in which another ended in silence, was not the later one
+    ended_at = float("inf") if worker.finished_at is None else worker.finished_at + (not _is_shown(finding))
     return finding.follow_up, was_told, wrote_at or ended_at, worker.name
 
 
