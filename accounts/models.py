@@ -35,7 +35,9 @@ class User(AbstractBaseUser):  # type: ignore[django-manager-missing] # knox's a
     username = models.CharField(max_length=150, unique=True, help_text=_("What the person types to sign in."))
     display_name = models.CharField(max_length=200, blank=True)
     email = models.EmailField(blank=True)
-    source = models.CharField(max_length=20, default="local", help_text=_("Where the account comes from: local, ldap."))
+    source = models.CharField(
+        max_length=20, default="local", help_text=_("Where the account comes from: local, ldap or oidc.")
+    )
     site_role = models.CharField(
         max_length=10, blank=True, default="", choices=[(role.value, role.value) for role in SiteRole]
     )
@@ -44,10 +46,7 @@ class User(AbstractBaseUser):  # type: ignore[django-manager-missing] # knox's a
     )
     is_active = models.BooleanField(default=True)
     disabled_by = models.CharField(
-        max_length=10,
-        blank=True,
-        default="",
-        help_text=_("`admin` or `directory`; only who disabled may enable again."),
+        max_length=10, blank=True, default="", help_text=_("`admin` or `directory`; only who disabled may enable.")
     )
     directory_dn = models.CharField(max_length=1000, blank=True, default="", help_text=_("The entry, when last seen."))
     directory_name = models.CharField(
@@ -169,10 +168,7 @@ class GroupMapping(models.Model):
     """An admin's rule: who is in this directory group has this role in that namespace, or this one for the whole site."""
 
     group = models.CharField(
-        max_length=300,
-        help_text=_(
-            "The group's name or DN; with * it is a pattern, such as ml-*, and each group gets its own project."
-        ),
+        max_length=300, help_text=_("Its name or DN; with * a pattern, such as ml-*: each group gets its own project.")
     )
     namespace = models.ForeignKey(
         Namespace, null=True, blank=True, on_delete=models.CASCADE, related_name="group_mappings"
