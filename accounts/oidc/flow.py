@@ -89,7 +89,7 @@ def begin(request: HttpRequest) -> HttpResponse:
 
 
 def answer(request: HttpRequest) -> HttpResponse:
-    """The browser is back. Each try counts for its address, as one with a password does."""
+    """The browser is back. Each try counts for its address."""
     attempt = _try(request)
     if isinstance(attempt, throttle.TooMany):
         return too_many(request, LoginForm(), own_path(None), attempt.seconds)
@@ -105,7 +105,7 @@ def answer(request: HttpRequest) -> HttpResponse:
     except ProviderAway as error:
         return _away(request, wanted, error, attempt=attempt)
     except Refused as refusal:
-        return _refused(request, wanted, refusal)
+        return _refused(request, wanted, refusal, attempt=attempt)
     attempt.was_right()
     with transaction.atomic():
         login(request, person, backend=BACKEND)  # gives the session a new key
@@ -115,7 +115,15 @@ def answer(request: HttpRequest) -> HttpResponse:
 
 
 def _try(request: HttpRequest) -> throttle.Try | throttle.TooMany:
-    return throttle.begin(f"{SOURCE} {get_random_string(32)}", audit.address_of(request))
+    """Counted apart from passwords: where the provider is away many press the button, and an admin's password must get in."""
+    return throttle.begin(f"{SOURCE} {get_random_string(32)}", f"{SOURCE} {audit.address_of(request) or ''}")
+
+
+def _tell_if_spent(request: HttpRequest, attempt: throttle.Try) -> None:
+    """The tries that are refused from now on leave no rows."""
+    if not attempt.left_here:
+        after = {"source": SOURCE, "no_tries_left_for": ["address"]}
+        audit.record(None, "session.throttled", after=after, request=request)
 
 
 def _redirect_uri(request: HttpRequest) -> str:
@@ -157,6 +165,7 @@ def _away(
     if isinstance(attempt, throttle.Try):  # a flood must not fill the trail
         after = {"source": SOURCE, "reason": "the provider is away"}
         audit.record(None, "session.failed", after=after, request=request)
+        _tell_if_spent(request, attempt)
     words = _(
         "The provider behind this button does not answer, so its people cannot sign in just now. Who is signed in stays so. "
         "Try again in a minute."
@@ -164,10 +173,11 @@ def _away(
     return login_page(request, LoginForm(), wanted, error=words, status=503)
 
 
-def _refused(request: HttpRequest, wanted: str, refusal: Refused) -> HttpResponse:
+def _refused(request: HttpRequest, wanted: str, refusal: Refused, *, attempt: throttle.Try) -> HttpResponse:
     target = refusal.person.username if refusal.person else ""
     after = {"source": SOURCE, "reason": refusal.reason}
     audit.record(None, "session.failed", target=target, after=after, request=request)
+    _tell_if_spent(request, attempt)
     if refusal.kind == "unproven":
         logger.warning("Somebody cannot sign in through the provider: %s", refusal.reason)
     words = {

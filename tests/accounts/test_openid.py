@@ -557,6 +557,10 @@ def test_tries_are_counted_for_their_address_and_a_good_one_is_not(op: Op) -> No
     answers = [Client().get(ANSWER, {"state": "x", "code": "y"}).status_code for _n in range(21)]
     assert answers == [400] * 20 + [429]
     assert len(failures()) == 20
+    told = AuditEvent.objects.get(action="session.throttled")
+    assert told.after == {"source": "oidc", "no_tries_left_for": ["address"]} and told.address == "127.0.0.1"
+    people.ensure_person("admin", password=PASSWORD)
+    assert Client().post("/login/", {"username": "admin", "password": PASSWORD}).status_code == 302
 
 
 # a provider that is away
