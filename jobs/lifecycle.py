@@ -234,8 +234,12 @@ def _move_on(job: Job, attempt: Attempt, status: JobStatus | None, code: Reason,
         return move(job, JobStatus.SUCCEEDED, code=code, reason=text, **over)
     if attempt.stop_code in NOT_CHARGED:
         held = f"Held by {job.held_by.username}. " if attempt.stop_code == Reason.HELD and job.held_by else ""
+        late = attempt.stop_code == Reason.START_TIMEOUT
         return _queue_again(
-            job, Reason(attempt.stop_code), f"{held}Attempt {attempt.number}: {text}{_not_charged(job)}"
+            job,
+            Reason(attempt.stop_code),
+            f"{held}Attempt {attempt.number}: {text}{_not_charged(job)}",
+            **({"not_before": now + retries.start_again_in(job)} if late else {}),
         )
     if code in NOT_CHARGED or attempt.exit_code == exits.CHECKPOINTED:
         return _queue_again(job, code, f"Attempt {attempt.number}: {text}{_not_charged(job)}")

@@ -203,7 +203,13 @@ class Look:
     ) -> Look:
         role = attempt.job.pod_groups[0].role
         observed = observe_attempt(
-            manifest, pods, others=others, role=role, deleted=manifest is None, events=events
+            manifest,
+            pods,
+            others=others,
+            role=role,
+            deleted=manifest is None,
+            events=events,
+            stopped=attempt.stop_requested_at is not None,
         )
         workers = list(attempt.workers.all())
         return cls(attempt, manifest, observed, workers, update_workers(workers, observed.workers))

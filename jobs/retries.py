@@ -15,6 +15,7 @@ from jobs.states import ACTIVE, Reason
 
 BACKOFF_FIRST = timedelta(seconds=10)
 BACKOFF_LAST = timedelta(minutes=10)
+START_FIRST, START_LAST = timedelta(minutes=1), timedelta(hours=1)
 RETRIABLE = frozenset({Reason.NON_ZERO_EXIT, Reason.KILLED_BY_SIGNAL})
 
 # kinds of causes.catalogue that stay what they are until somebody changes the job
@@ -75,6 +76,12 @@ def _cannot_be_mended(attempt: Attempt, code: Reason) -> str:
 
 def backoff(failures: int) -> timedelta:
     return min(BACKOFF_LAST, BACKOFF_FIRST * (1 << (failures - 1)))
+
+
+def start_again_in(job: Job) -> timedelta:
+    """After attempts that did not start: longer each time, for whatever hinders them has its own pace."""
+    before = job.attempts.filter(reason_code=Reason.START_TIMEOUT).count()
+    return min(START_LAST, START_FIRST * (1 << min(max(before, 1) - 1, 10)))
 
 
 def at_most(job: Job) -> int:

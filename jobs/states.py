@@ -78,7 +78,8 @@ class Reason(StrEnum):
     NOT_ALLOWED = "NotAllowed"  # its pods break a rule of the cluster
     CLUSTER_NOT_SET_UP = "ClusterNotSetUp"  # something that the portal's own manifests name is not there
     SECRET_MISSING = "SecretMissing"  # noqa: S105
-    VOLUME_MISSING = "VolumeMissing"  # is not there, or cannot be mounted
+    VOLUME_MISSING = "VolumeMissing"
+    VOLUME_UNAVAILABLE = "VolumeUnavailable"  # it exists, and cannot be mounted now
     REGISTRY_UNAVAILABLE = "RegistryUnavailable"  # of images; what IMAGE_NOT_FOUND says stays until somebody changes it
     MACHINE_FAULT = "MachineFault"  # it has the pod and cannot make its container
     # how an attempt ended
@@ -107,6 +108,19 @@ HELD_FOR_CAUSE = frozenset({Reason.FORBIDDEN, Reason.SECRET_GONE, Reason.OWNER_L
 
 # Ends that are the platform's doing: a new attempt, not charged to the user's retries.
 NOT_CHARGED = frozenset({Reason.PREEMPTED, Reason.DISRUPTION, Reason.NODE_LOST, Reason.START_TIMEOUT, Reason.HELD})
+
+
+# What keeps a start from going on until something changes; the start time-out ends such a wait. Of these the first stay what
+# they are until a person changes the job or its namespace.
+LASTING = frozenset({Reason.IMAGE_NOT_FOUND, Reason.NOT_ALLOWED, Reason.SECRET_MISSING, Reason.VOLUME_MISSING})
+HINDERED = LASTING | {
+    Reason.QUOTA_EXCEEDED,
+    Reason.CLUSTER_NOT_SET_UP,
+    Reason.VOLUME_UNAVAILABLE,
+    Reason.REGISTRY_UNAVAILABLE,
+    Reason.MACHINE_FAULT,
+    Reason.WAITING_FOR_CAPACITY,
+}
 
 
 def check_move(old: str, new: str) -> None:

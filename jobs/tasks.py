@@ -51,6 +51,13 @@ def warn_of_limits() -> None:
     limits.warn_of_limits()
 
 
+@shared_task(soft_time_limit=30)
+def end_late_starts() -> None:
+    """Their place is given back once their pods are gone; `stop_wanted` takes the steps to that."""
+    if limits.end_late_starts():
+        stop_wanted()
+
+
 @shared_task(soft_time_limit=300)
 def fetch_waiting_code() -> None:
     """Fetch the code of every job that waits for it."""

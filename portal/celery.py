@@ -43,6 +43,7 @@ app.conf.update(
         "dispatch what waits": {"task": "jobs.tasks.dispatch_waiting", "schedule": 5.0},
         "repair what a crash left": {"task": "jobs.tasks.reconcile_attempts", "schedule": 5.0},
         "warn of time limits": {"task": "jobs.tasks.warn_of_limits", "schedule": 5.0},
+        "take back the place of what cannot start": {"task": "jobs.tasks.end_late_starts", "schedule": 10.0},
         "bring rights in line with the directory": {"task": "accounts.tasks.sync_directory", "schedule": SYNC_EVERY},
         "take away roles that have ended": {"task": "accounts.tasks.end_roles", "schedule": 10.0},
         "bring rights in line with OpenID Connect": {"task": "accounts.tasks.follow_openid_groups", "schedule": 120.0},

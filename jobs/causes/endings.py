@@ -23,6 +23,7 @@ BY_REASON: dict[Reason, str] = {
     Reason.CLUSTER_NOT_SET_UP: "cluster_not_set_up",
     Reason.SECRET_MISSING: "secret_missing",
     Reason.VOLUME_MISSING: "volume_missing",
+    Reason.VOLUME_UNAVAILABLE: "volume_not_mounted",
     Reason.MACHINE_FAULT: "machine_fault",
     Reason.OUT_OF_DISK: "scratch_full",
     Reason.START_TIMEOUT: "start_timeout",
@@ -47,7 +48,6 @@ BY_EXIT = {
 # of one reason several kinds: whose it is, its words tell
 _BY_WORDS: dict[str, tuple[tuple[str, str], ...]] = {
     "code_not_fetched": (("TRAINHALL_FETCH_HOSTS", "code_address_private"),),
-    "volume_missing": (("not available yet", "volume_not_mounted"), ("could not be mounted", "volume_not_mounted")),
     "scratch_full": (("/dev/shm", "shm_over_limit"),),  # noqa: S108 - a name in a sentence
     "disruption": (("ran short of", "machine_pressure"),),
 }

@@ -67,6 +67,7 @@ class _Look:
     role: str  # the leader's
     deleted: bool
     events: tuple[Manifest, ...] = ()  # warnings about its Jobs and Pods
+    stopped: bool = False
 
     @property
     def jobs(self) -> tuple[Manifest, ...]:
@@ -140,10 +141,12 @@ def observe_attempt(
     role: str = ROLE,
     deleted: bool = False,
     events: Sequence[Manifest] = (),
+    stopped: bool = False,
 ) -> Observed:
     """Where the attempt stands. `job` is the leader's, which has that role; `others` are the Jobs of the other roles.
 
     `events` are the cluster's warnings about them: only these tell that a pod cannot be made, or its volume mounted.
+    `stopped` says that it was released and suspended again by us, which a Job without pods does not tell.
 
     `deleted` says that the leader's Job was there and is gone; `job` is then its last form, if kept.
     """
@@ -154,6 +157,7 @@ def observe_attempt(
         role=role,
         deleted=deleted,
         events=tuple(events),
+        stopped=stopped,
     )
     return (
         _complete(look)
@@ -257,7 +261,8 @@ def _suspended(look: _Look) -> Observed | None:
     """Not released yet, or being stopped by us: then the intent that we stored says what follows."""
     if not look.is_suspended or any(is_true(job, "FailureTarget") for job in look.jobs):
         return None
-    has_started = moment(look.job, "status", "startTime") is not None
+    # 1.36 takes the start time away from a Job that is suspended; without one, its controller must have said so
+    has_started = moment(look.job, "status", "startTime") is not None or (look.stopped and _at_rest(look.jobs))
     if not look.leading and not has_started and any(part(job, "spec").get("suspend") is False for job in look.others):
         return look.says(
             JobStatus.STARTING, Verdict(Reason.ADMITTED, f"It is being released: its {look.role} comes last.")
@@ -272,6 +277,14 @@ def _suspended(look: _Look) -> Observed | None:
     worst = max(codes, default=None)
     words = "Stopped." if worst is None else f"Stopped; exit code {worst}."
     return look.says(None, Verdict(Reason.STOPPED, words, worst), ended=True)
+
+
+def _at_rest(jobs: Sequence[Manifest]) -> bool:
+    """Suspended, and no pod is on its way any more."""
+    return all(
+        is_true(job, "Suspended") and not number(job, "status", "active") and not number(job, "status", "terminating")
+        for job in jobs
+    )
 
 
 def _ending(look: _Look) -> Observed | None:
@@ -334,6 +347,7 @@ _GRAVITY = [
     Reason.IMAGE_NOT_FOUND,
     Reason.SECRET_MISSING,
     Reason.VOLUME_MISSING,
+    Reason.VOLUME_UNAVAILABLE,
     Reason.MACHINE_FAULT,
     Reason.REGISTRY_UNAVAILABLE,
     Reason.QUOTA_EXCEEDED,

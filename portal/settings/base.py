@@ -29,6 +29,9 @@ TRAINHALL_HELPER_IMAGE = env_str("TRAINHALL_HELPER_IMAGE", "trainhall:latest")
 TRAINHALL_DEMO_IMAGE = env_str("TRAINHALL_DEMO_IMAGE")  # of the demo's runtimes, where their own cannot be pulled
 TRAINHALL_FETCH_HOSTS = env_list("TRAINHALL_FETCH_HOSTS")
 TRAINHALL_KEEP_FILES = env_int("TRAINHALL_KEEP_FILES", 7, maximum=36500)  # days after a job's end
+TRAINHALL_START_TIMEOUT = env_int(
+    "TRAINHALL_START_TIMEOUT", 10, minimum=1, maximum=1440
+)  # minutes from release to running
 TRAINHALL_SHELL_IDLE = env_int("TRAINHALL_SHELL_IDLE", 15, minimum=1, maximum=1440)  # minutes without a key or output
 TRAINHALL_LOGIN_HELP = env_str("TRAINHALL_LOGIN_HELP")  # whom to ask who cannot sign in
 TRAINHALL_MAINTENANCE = env_str("TRAINHALL_MAINTENANCE")  # a line for everybody, such as "Saturday 06:00-08:00 UTC"

@@ -73,7 +73,7 @@ SCHEDULING: dict[str, tuple[str, Reason, str]] = {
     ),
     "unbound claim": (
         "0/2 nodes are available: pod has unbound immediate PersistentVolumeClaims. not found",
-        Reason.VOLUME_MISSING,
+        Reason.VOLUME_UNAVAILABLE,
         "The storage volume is not available yet.",
     ),
     "full of pods": (
@@ -276,14 +276,14 @@ EVENTS: dict[str, tuple[str, str, Reason, str]] = {
         "FailedMount",
         'MountVolume.SetUp failed for volume "data" : mount failed: exit status 32 Mounting command: mount Output: '
         "mount.nfs: access denied by server while mounting nas:/data",
-        Reason.VOLUME_MISSING,
+        Reason.VOLUME_UNAVAILABLE,
         "The storage volume data could not be mounted (access denied by server).",
     ),
     "time-out": (
         "FailedMount",
         "Unable to attach or mount volumes: unmounted volumes=[data], unattached volumes=[data], failed to process "
         "volumes=[]: timed out waiting for the condition",
-        Reason.VOLUME_MISSING,
+        Reason.VOLUME_UNAVAILABLE,
         "The storage volume data could not be mounted.",
     ),
     "sandbox": (

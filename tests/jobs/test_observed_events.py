@@ -67,7 +67,7 @@ def test_of_a_gang_the_missing_half_is_told_with_its_number() -> None:
         (
             "FailedMount",
             'MountVolume.SetUp failed for volume "data" : mount failed: exit status 32 mount.nfs: Connection timed out',
-            Reason.VOLUME_MISSING,
+            Reason.VOLUME_UNAVAILABLE,
             "worker-0 cannot start on node1. The storage volume data could not be mounted.",
         ),
         (
@@ -107,3 +107,15 @@ def test_what_a_person_must_mend_is_told_before_what_passes() -> None:
 @pytest.mark.parametrize("broken", [{}, {"involvedObject": None, "reason": "FailedCreate"}, {"lastTimestamp": 7}])
 def test_an_event_may_lack_anything(broken: Raw) -> None:
     assert look(job(), [], broken).status == JobStatus.STARTING
+
+
+def test_a_job_that_never_got_a_pod_is_over_once_it_is_suspended_again() -> None:
+    """As 1.36 leaves it: without a start time, so that only what we stored tells it from one that was never released."""
+    raw = job(condition("Suspended", "JobSuspended"), suspend=True, started=False)
+    assert observe_attempt(raw, [], stopped=False).status == JobStatus.STARTING
+    seen = observe_attempt(raw, [], stopped=True)
+    assert (seen.ended, seen.reason) == (True, Reason.STOPPED)
+    not_yet = job(condition("Suspended", "JobResumed", status="False"), suspend=True, started=False)
+    assert not observe_attempt(not_yet, [], stopped=True).ended
+    raw["status"]["terminating"] = 1
+    assert not observe_attempt(raw, [], stopped=True).ended

@@ -77,7 +77,7 @@ OF_THE_POD: tuple[Rule, ...] = (
     ),
     rule(
         r"unbound immediate PersistentVolumeClaims|find available persistent volumes to bind|no available volume zone",
-        Reason.VOLUME_MISSING,
+        Reason.VOLUME_UNAVAILABLE,
         "The storage volume is not available yet.",
     ),
     rule(

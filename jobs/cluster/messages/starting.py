@@ -63,7 +63,7 @@ CONFIG: tuple[Rule, ...] = (
     ),
     rule(
         r"failed to (?:prepare|create) subPath|failed to create subPath directory",
-        Reason.VOLUME_MISSING,
+        Reason.VOLUME_UNAVAILABLE,
         "A folder of its volume cannot be made for it.",
     ),
 )
@@ -113,8 +113,8 @@ def of_mount(message: str) -> Told | None:
         words = " ".join(message.split())
         why = next((one for one in ("access denied by server", "No such file or directory") if one in words), "")
         tail = f" ({why})" if why else ""
-        return Told(Reason.VOLUME_MISSING, f"The storage volume{_volume(message)} could not be mounted{tail}.")
-    return as_it_is(Reason.VOLUME_MISSING, f"The volume{_volume(message)} could not be mounted.", message)
+        return Told(Reason.VOLUME_UNAVAILABLE, f"The storage volume{_volume(message)} could not be mounted{tail}.")
+    return as_it_is(Reason.VOLUME_UNAVAILABLE, f"The volume{_volume(message)} could not be mounted.", message)
 
 
 SANDBOX: tuple[Rule, ...] = (
