@@ -78,6 +78,12 @@ class FieldReader:
             return ""
         return str(value).strip()
 
+    def matching(self, data: Mapping[str, Any], field: str, form: re.Pattern[str], *, fix: str, limit: int) -> str:
+        value = self.text(data, field, limit=limit)
+        if value and not form.fullmatch(value):
+            self.wrong(field, fix)
+        return value
+
     def mapping(
         self, data: Mapping[str, Any], field: str, names: re.Pattern[str], read: Callable[[str, object], Any]
     ) -> dict[str, Any]:

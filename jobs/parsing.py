@@ -44,6 +44,7 @@ RESOURCE_FIELDS = ["workers", "gpus", "gpu_type", "cpus", "memory", "shm", "para
 ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,199}")
 PARAMETER_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,99}")
 IMAGE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/:@-]*")
+GPU_TYPE = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._()+-]*")
 SECRET_NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 SECRET_KEY = re.compile(r"[A-Za-z0-9_.-]{1,100}")
 RESERVED_ENV = ("TRAINHALL_", "JOB_COMPLETION_INDEX")
@@ -257,9 +258,8 @@ class _Reader(FieldReader):
             refs.append(SecretRef(name=name, from_secret=source, key=key))
 
     def image(self, data: Mapping[str, Any], runtime: Mapping[str, Any] | None) -> str:
-        image = self.text(data, "image", limit=300)
-        if image and not IMAGE.fullmatch(image):
-            self.wrong("image", "is not the name of an image, such as registry.example.com/ml/pytorch:2.9")
+        fix = "is not the name of an image, such as registry.example.com/ml/pytorch:2.9"
+        image = self.matching(data, "image", IMAGE, fix=fix, limit=300)
         return image or str(runtime.get("image", "") if runtime else "")
 
     def resources(self, value: Any) -> Resources:
@@ -272,7 +272,7 @@ class _Reader(FieldReader):
         basic = Resources(
             workers=inner.whole(value, "workers", default=1, low=1, high=10_000),
             gpus=inner.whole(value, "gpus", default=0, low=0, high=1024),
-            gpu_type=inner.text(value, "gpu_type", limit=60),
+            gpu_type=inner.matching(value, "gpu_type", GPU_TYPE, fix="is not a type of GPU, such as H200", limit=60),
             parameter_servers=inner.whole(value, "parameter_servers", default=0, low=0, high=1000),
         )
         return replace(

@@ -150,6 +150,8 @@ def _load_yaml(text: str, *, preserve_quotes: bool = False) -> Any:
 def _note_lines(data: Any, path: str, lines: dict[str, int]) -> None:
     if not isinstance(data, CommentedMap):
         return
+    if data.merge:
+        raise SpecError(f"Line {data.lc.line + 1}: merge keys (<<) are not used in job documents.")
     for key, value in data.items():
         dotted = f"{path}.{key}" if path else str(key)
         lines[dotted] = data.lc.key(key)[0] + 1

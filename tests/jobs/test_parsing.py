@@ -213,3 +213,21 @@ def test_the_text_is_kept_verbatim_until_a_secret_is_in_it() -> None:
     kept = read_document(text + "secrets: {T: {value: hush}}\n", format="yaml").without_values_of_secrets()
     assert "hush" not in kept
     assert "# my job" in kept and kept.index("runtime") < kept.index("namespace")
+
+
+@pytest.mark.parametrize("text", ["<<: {a: 1}\nnamespace: x\n", "env:\n  <<: {A: b}\n", "<<: [{a: 1}, {b: 2}]\n"])
+def test_merge_keys_are_refused_with_their_line(text: str) -> None:
+    with pytest.raises(SpecError, match=r"Line \d: merge keys"):
+        read_document(text, format="yaml")
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("image", "x\nhostNetwork: true"), ("image", "-x"), ("gpu_type", "H200,node=x"), ("gpu_type", "a\nb")],
+)
+def test_words_that_go_to_a_cluster_have_a_form(field: str, value: str) -> None:
+    data = {"namespace": "vision", "runtime": "shell", "command": "true"}
+    data |= {field: value} if field == "image" else {"resources": {field: value}}
+    with pytest.raises(SpecError) as raised:
+        parse_job(document_of(data), runtimes={"shell": {"image": "a"}}, priorities=["normal"])
+    assert list(raised.value.fields) == [field if field == "image" else f"resources.{field}"]
