@@ -20,6 +20,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from accounts import audit, found, grants, mappings, sync
 from accounts.admin_api import DirectoryUnavailable, read_directory
 from accounts.models import DirectorySync, GroupMapping, Namespace, User
+from accounts.problems import sentence
 from accounts.reasons import held, site_role_in_words
 from accounts.roles import Role, SiteRole
 
@@ -174,7 +175,7 @@ def access_page(
         "preview": preview,
         "last": last,
         "age": sync.age_of(last) if last else None,
-        "problems": [sync.sentence(*problem) for problem in last.problems] if last else [],
+        "problems": [sentence(*problem) for problem in last.problems] if last else [],
         "passes": DirectorySync.objects.all()[:10],
         "tested": _test(typed) if typed else None,
     }
@@ -197,7 +198,7 @@ def _test(typed: str) -> Tested:
     entry, groups = seen
     directory = grants.Directory(groups, sync.rules())
     dns = directory.groups_of(entry)
-    projects = dict(Namespace.objects.exclude(made_for=None).values_list("made_for", "slug"))
+    projects = sync.projects()
     roles = [
         (projects.get(one.made_for, one.namespace), str(one.role), one.source.removeprefix(grants.SOURCE))
         for one in directory.grants_of(dns)

@@ -15,6 +15,7 @@ from accounts import audit, grants, stakes, sync
 from accounts.directory import Everybody
 from accounts.grants import Rule
 from accounts.models import GroupMapping, Namespace, User
+from accounts.problems import sentence
 from accounts.roles import Role, SiteRole
 from accounts.stakes import Stake
 
@@ -170,7 +171,7 @@ def preview(everybody: Everybody, rules: list[Rule] | None = None) -> tuple[list
         through = _bare(site.source or one.site.source)
         found.append(Change(names[one.pk], "", "", through, kind, site_role=str(site.role or one.site.role)))
     found.sort(key=lambda one: (one.username, one.namespace, one.through))
-    return found, [sync.sentence(problem.kind, problem.values) for problem in outcome.problems]
+    return found, [sentence(problem.kind, problem.values) for problem in outcome.problems]
 
 
 def _bare(source: str) -> str:

@@ -16,7 +16,7 @@ from django.utils import timezone
 from accounts import grants, site_roles, sync
 from accounts.directory import Entry, Everybody, Group
 from accounts.grants import Rule
-from accounts.models import Membership, Namespace, User
+from accounts.models import Membership, User
 from accounts.openid import SOURCE, groups_named
 from accounts.roles import Role
 
@@ -28,7 +28,7 @@ def bring_in_line(*, days: int) -> list[str]:
     rows = Membership.objects.filter(user__source=SOURCE, source__startswith=grants.SOURCE)
     for pk, slug, source, role in rows.values_list("user_id", "namespace__slug", "source", "role"):
         roles[pk][slug, source] = Role(role)
-    rules, projects = sync.rules(), _projects()
+    rules, projects = sync.rules(), sync.projects()
     return [
         person.username
         for person in User.objects.filter(source=SOURCE, is_active=True).order_by("pk")
@@ -85,9 +85,3 @@ def _entry_of(person: User) -> Entry:
         gid_number=None,
         has_ended=False,
     )
-
-
-def _projects() -> dict[str, str]:
-    """The slug of the project that was made for a group, by what the group is known by."""
-    rows = Namespace.objects.exclude(made_for=None).values_list("made_for", "slug")
-    return {key: slug for key, slug in rows if key is not None}

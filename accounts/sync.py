@@ -10,13 +10,11 @@ import logging
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from django.db import connection, transaction
 from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils import timezone
-from django.utils.translation import gettext as _
 from rest_framework.request import Request
 
 from accounts import audit, changes, grants, hints, people, site_roles
@@ -31,6 +29,7 @@ from accounts.models import (
     Namespace,
     User,
 )
+from accounts.problems import sentence
 from accounts.roles import Role, SiteRole
 
 KEPT = 500  # passes that the page can show
@@ -44,37 +43,6 @@ class Outcome:
     plan: Plan
     is_applied: bool
     problems: list[Problem]
-
-
-def sentence(kind: str, values: Mapping[str, Any]) -> str:
-    """A problem in words; the kinds are those of `accounts.grants`."""
-    words = {
-        "ambiguous": _("More than one group is called %(group)s: %(where)s. Write the DN into the rule."),
-        "no_group": _("No group %(group)s is found in the directory."),
-        "unusable": _("An entry cannot be used: %(words)s."),
-        "people_lost": _(
-            "%(lost)s of %(before)s people would be gone, so nothing was changed. "
-            "Look at the directory, then apply it by hand."
-        ),
-        "accounts_lost": _(
-            "%(lost)s of %(before)s accounts would end, so nothing was changed. "
-            "Look at the directory, then apply it by hand."
-        ),
-        "roles_lost": _(
-            "%(lost)s of %(before)s roles would be gone, so nothing was changed. "
-            "Look at the directory, then apply it by hand."
-        ),
-        "site_role_by_hand": _(
-            "%(name)s has the site role %(by_hand)s by hand, so %(role)s through %(source)s is not given. "
-            "Take the role by hand away first."
-        ),
-        "last_admin": _(
-            "The site would be left without an active admin, so %(names)s stays one. "
-            "Make somebody else an admin, or put the rule or the group right."
-        ),
-        "away": _("The directory cannot be asked: %(words)s."),
-    }
-    return words[kind] % values
 
 
 def rules() -> list[Rule]:
@@ -116,7 +84,7 @@ def _as_found(person: User, entry: Entry, found: list[Group]) -> tuple[Plan, lis
     names, gids = sorted(group.name for group in groups), grants.gids_of(groups, entry)
     everybody = Everybody(people={person.subject: entry}, groups=directory.groups, unusable=[])
     known = site_roles.known(person, _roles_now([person.pk]).get(person.pk, {}))
-    todo = grants.plan(everybody, rules(), [known], _projects())
+    todo = grants.plan(everybody, rules(), [known], projects())
     is_same = not (todo.added or todo.removed or todo.changed or todo.site)
     if is_same and (person.directory_groups, person.supplementary_gids) == (names, gids):
         return None
@@ -142,7 +110,7 @@ def run(
     roles = _roles_now(persons)
     known = [site_roles.known(person, roles.get(pk, {})) for pk, person in persons.items()]
     in_force = rules() if extra_rules is None else list(extra_rules)
-    todo = grants.plan(everybody, in_force, known, _projects())
+    todo = grants.plan(everybody, in_force, known, projects())
     site_roles.keep_an_admin(todo, persons)
     last = DirectorySync.objects.filter(is_applied=True).first()
     broken = grants.looks_broken(
@@ -203,7 +171,7 @@ def _roles_now(pks: Iterable[int]) -> dict[int, dict[tuple[str, str], Role]]:
     return found
 
 
-def _projects() -> dict[str, str]:
+def projects() -> dict[str, str]:
     """The slug of the project that was made for a group, by the group's DN."""
     rows = Namespace.objects.exclude(made_for=None).values_list("made_for", "slug")
     return {dn: slug for dn, slug in rows if dn is not None}

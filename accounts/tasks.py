@@ -8,6 +8,7 @@ from celery import shared_task
 from django.conf import settings
 
 from accounts import members, openid_roles, sync
+from accounts.problems import sentence
 
 logger = logging.getLogger(__name__)
 
@@ -27,7 +28,7 @@ def sync_directory() -> None:
         sync.record_failure(str(error))
         return
     for problem in outcome.problems:
-        logger.warning("Directory: %s", sync.sentence(problem.kind, problem.values))
+        logger.warning("Directory: %s", sentence(problem.kind, problem.values))
 
 
 @shared_task(soft_time_limit=30)

@@ -23,6 +23,7 @@ from accounts.models import (
     Namespace,
     User,
 )
+from accounts.problems import sentence
 from accounts.roles import SiteRole
 from portal.embedded.demo_people import EVERYBODY, GROUPS, PEOPLE, hashed
 from portal.embedded.slapd import Slapd
@@ -239,7 +240,7 @@ def test_a_directory_that_lost_a_fifth_of_its_people_is_not_believed_but_by_an_a
     assert [problem.kind for problem in outcome.problems] == ["people_lost"]
     row = sync.last_pass()
     assert row is not None and not row.is_applied
-    assert "100 of 200 people would be gone" in sync.sentence(*row.problems[0])
+    assert "100 of 200 people would be gone" in sentence(*row.problems[0])
     assert sync.run(half, by=admin).is_applied
     assert User.objects.filter(source="ldap", is_active=False).count() == 4
 
@@ -278,7 +279,7 @@ def test_the_last_active_admin_is_not_lost_by_a_pass_or_a_sign_in(
     outcome = sync.run(read_everybody(), by=admin)
     assert [problem.kind for problem in outcome.problems] == ["last_admin"] and outcome.is_applied
     row = sync.last_pass()
-    assert row is not None and "carol stays one" in sync.sentence(*row.problems[0])
+    assert row is not None and "carol stays one" in sentence(*row.problems[0])
     sign_in("carol")
     assert User.objects.get(username="carol").is_site_admin
     everybody = read_everybody()
