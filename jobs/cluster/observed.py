@@ -175,7 +175,13 @@ def _complete(look: _Look) -> Observed | None:
         return None
     if not look.leader_is_gone:  # it says so only once they have ended: their last words are still on their way
         return look.says(None, Verdict(Reason.COMPLETED, IN_ITS_GRACE, 0))
-    return look.says(JobStatus.SUCCEEDED, _success(look), ended=look.pods_gone, decided=True)
+    seen = look.says(JobStatus.SUCCEEDED, _success(look), ended=look.pods_gone, decided=True)
+    ended_by_us = {pod.worker.pod_uid for pod in look.pods if pod.was_asked_to_end} - {
+        pod.worker.pod_uid for pod in look.leading
+    }
+    words = f"Ended with the {look.role}."
+    workers = (replace(one, message=words) if one.pod_uid in ended_by_us else one for one in seen.workers)
+    return replace(seen, workers=tuple(workers))
 
 
 def _success(look: _Look) -> Verdict:

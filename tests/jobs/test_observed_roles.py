@@ -274,3 +274,12 @@ def test_where_there_is_one_role_its_cluster_ends_it() -> None:
     one = job("worker", condition("FailureTarget", "BackoffLimitExceeded"), pods=2)
     seen = observe_attempt(one, [pod("worker", "Failed", 7), pod("worker", index=1)])
     assert (seen.status, seen.reason, seen.decided) == (None, Reason.NON_ZERO_EXIT, False)
+
+
+def test_whoever_is_ended_with_the_chief_has_not_failed_by_itself() -> None:
+    seen, *_rest = TABLE["the chief is done and the rest ended by our SIGTERM"]
+    assert {worker.name: worker.message for worker in seen.workers} == {
+        "chief-0": "",
+        "ps-0": "Ended with the chief.",
+        "worker-0": "Ended with the chief.",
+    }
