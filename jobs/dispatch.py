@@ -17,6 +17,7 @@ from django.utils import timezone
 from jobs import credentials, faults, lifecycle, shared_secrets, tenancy
 from jobs.checkpoints import resume_from
 from jobs.cluster.manifests import Rendering, render
+from jobs.cluster.messages.creation import of_refusal
 from jobs.cluster.observed import Observed
 from jobs.cluster.port import Cluster, ObjectRef, Objects
 from jobs.cluster.registry import connect, helper_image, internal_url
@@ -138,7 +139,7 @@ def _launch(attempt: Attempt) -> None:
             _launch_later(attempt, ClusterUnavailable(f"The cluster does not know of new rights yet: {error}"))
             return
         # nothing exists; the wish of the owner stays, and a person with the right may release it
-        _give_up(attempt, Reason.FORBIDDEN, f"The cluster forbids it: {error}", hold=True)
+        _give_up(attempt, Reason.FORBIDDEN, of_refusal(str(error)).text, hold=True)
     except SecretGone as error:
         _give_up(attempt, Reason.SECRET_GONE, str(error), hold=True)
     except (ClusterRefuses, ObjectDiffers, ObjectGone) as error:
