@@ -9,7 +9,7 @@ from django.utils.translation import gettext as _
 
 from accounts.models import Namespace, User
 from jobs.capacity import Free, Request
-from jobs.cluster.registry import home_of
+from jobs.cluster.registry import chosen
 from jobs.documents import iso
 from jobs.forecast import Forecast, Verdict, forecast
 from jobs.gang import pod_groups
@@ -35,7 +35,7 @@ def look_ahead(parsed: Parsed, *, namespace: Namespace, user: User) -> Forecast:
         waited_before=0,
         time_limit=spec.time_limit,
     )
-    home = home_of(namespace.slug)
+    home = chosen(spec.cluster, namespace.slug)
     for name, snapshot, _jobs in take_snapshot():
         if name == home:
             return forecast(snapshot, asked, now)

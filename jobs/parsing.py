@@ -39,6 +39,7 @@ FIELDS = [
     "notify",
     "tags",
     "charts",
+    "cluster",
 ]
 RESOURCE_FIELDS = ["workers", "gpus", "gpu_type", "cpus", "memory", "shm", "parameter_servers"]
 ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,199}")
@@ -113,6 +114,7 @@ class _Reader(FieldReader):
             notify=self.words(given, "notify", allowed=("started", "finished", "failed")),
             tags=self.words(given, "tags"),
             charts=read_charts(self, given.get("charts")),
+            cluster=self.text(given, "cluster", limit=63),
         )
         for name in spec.env:
             if name in values or any(secret.name == name for secret in secrets):

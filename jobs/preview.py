@@ -11,7 +11,7 @@ from accounts.models import Namespace, User
 from jobs import shared_secrets
 from jobs.cluster.manifests import Rendering, manifest_for_people, render
 from jobs.cluster.port import Manifest
-from jobs.cluster.registry import helper_image, home_of, internal_url
+from jobs.cluster.registry import chosen, helper_image, internal_url
 from jobs.dispatch import objects_of
 from jobs.gang import leader_name
 from jobs.models import Attempt, Job
@@ -72,6 +72,7 @@ def manifests_to_be(parsed: Parsed, *, namespace: Namespace, user: User) -> list
     """The same for a document that has not been submitted; the job's id is made then."""
     spec = parsed.spec
     uid, gids = numbers_of(user)
+    home = chosen(spec.cluster, namespace.slug)
     return manifest_for_people(
         render(
             Rendering(
@@ -81,14 +82,14 @@ def manifests_to_be(parsed: Parsed, *, namespace: Namespace, user: User) -> list
                 instance=settings.TRAINHALL_INSTANCE,
                 kubernetes_namespace=namespace.kubernetes_name,
                 username=user.username,
-                internal_url=internal_url(home_of(namespace.slug)),
+                internal_url=internal_url(home),
                 token=MASK,
                 code_url=MASK if spec.code.kind != "none" else "",
                 code_sha256=MASK if spec.code.kind != "none" else "",
                 secret_env={secret.name: MASK for secret in spec.secrets},
                 pull_config=shared_secrets.pull_config(namespace, [spec.image]) and MASK,
                 identity=(uid, gids[0], gids[1:]),
-                helper_image=helper_image(home_of(namespace.slug)),
+                helper_image=helper_image(home),
                 argv=argv_of(spec.command, spec.parameters),
                 launcher=spec.launcher,
             )

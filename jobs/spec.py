@@ -95,6 +95,7 @@ class JobSpec:
     notify: tuple[str, ...] = ()
     tags: tuple[str, ...] = ()
     charts: Charts = field(default_factory=Charts)
+    cluster: str = ""  # "" means where the namespace's jobs go
 
 
 def spec_from_dict(data: dict) -> JobSpec:

@@ -19,7 +19,7 @@ from accounts.access import get_namespace, may
 from accounts.models import Namespace, User
 from accounts.roles import Verb
 from jobs import archives, credentials, faults, git_address, intents, live, shared_secrets
-from jobs.cluster.registry import home_of
+from jobs.cluster.registry import chosen
 from jobs.exceptions import IdempotencyConflict, NeverFits, NotAllowed, SpecError, WrongState
 from jobs.forecast import Forecast, Verdict
 from jobs.models import Cluster, CodeArchive, Job, JobEvent, JobFeed, JobSecret, PriorityClass, Runtime
@@ -72,7 +72,7 @@ def submit(
     shared_secrets.check(namespace, parsed.spec.secrets)
     code = _code_of(user, parsed)
     faults.point("submit.parsed")
-    cluster = Cluster.objects.filter(name=home_of(namespace.slug)).first()
+    cluster = Cluster.objects.filter(name=chosen(parsed.spec.cluster, namespace.slug)).first()
     if cluster is None:
         raise SpecError(_("This portal has no cluster yet; an admin adds one in TRAINHALL_CLUSTERS."))
     will = look_ahead(parsed, namespace=namespace, user=user)

@@ -92,6 +92,7 @@ def spec_digest(job: Rendering) -> str:
     """What was asked of the cluster, as a hash: equal for every repetition of a launch, also by a newer portal."""
     spec = spec_to_dict(job.spec)
     del spec["charts"]  # how its pages look is nothing to a cluster
+    del spec["cluster"]  # it is this one
     if not spec["resources"]["parameter_servers"]:
         del spec["resources"]["parameter_servers"]  # attempts from before there were any
     asked = {"spec": spec, "argv": job.argv, "code": job.code_sha256}

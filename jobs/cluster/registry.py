@@ -8,11 +8,12 @@ from functools import cache
 from pathlib import Path
 
 from django.conf import settings
+from django.utils.translation import gettext as _
 
 from jobs.cluster.kubernetes.setting import KubernetesSetting
 from jobs.cluster.local.cluster import LocalCluster
 from jobs.cluster.port import Cluster
-from jobs.exceptions import ClusterUnavailable
+from jobs.exceptions import ClusterUnavailable, SpecError
 
 LOCAL = "local"
 
@@ -63,6 +64,17 @@ def home_of(namespace: str) -> str:
     """The cluster that a namespace's jobs go to where they do not say: one that names it, else the first. "" without any."""
     named = (setting.name for setting in settings.KUBERNETES_CLUSTERS if namespace in setting.namespaces)
     return next(named, next(iter(kinds()), ""))
+
+
+def chosen(wanted: str, namespace: str) -> str:
+    """The cluster of a job that says `wanted`, or nothing. Raise SpecError for one that there is not."""
+    if wanted and wanted not in kinds():
+        text = _("there is no cluster %(name)s; there are %(names)s") % {
+            "name": repr(wanted),
+            "names": ", ".join(kinds()) or _("none"),
+        }
+        raise SpecError(f"cluster: {text}", fields={"cluster": [text]})
+    return wanted or home_of(namespace)
 
 
 def internal_url(cluster: str) -> str:

@@ -12,7 +12,7 @@ from django.utils.translation import gettext as _
 from jobs.parsing import FIELDS, RESOURCE_FIELDS
 from jobs.quoting import text_of
 
-SIMPLE = ("namespace", "name", "runtime", "launcher", "priority", "time_limit", "stop_grace")
+SIMPLE = ("namespace", "name", "runtime", "launcher", "priority", "cluster", "time_limit", "stop_grace")
 NUMBERS = ("workers", "gpus", "parameter_servers", "retries")
 CODE_FIELDS = ("script", "upload_sha256", "upload_label", "git_url", "git_ref")
 Fields = dict[str, Any]

@@ -24,7 +24,7 @@ from jobs.yaml_text import merged, to_yaml
 TEXTS = (
     "namespace name runtime code_kind script_name script git_url git_ref command workers gpus gpu_type cpus memory shm "
     "parameter_servers "
-    "launcher priority time_limit retries stop_grace tags upload_sha256 upload_label extra yaml written yaml_own parent "
+    "launcher priority cluster time_limit retries stop_grace tags upload_sha256 upload_label extra yaml written yaml_own parent "
     "env_text"
 ).split()
 OF_THE_PAGE = ("idempotency_key", "draft")  # each page has its own

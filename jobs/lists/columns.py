@@ -9,6 +9,7 @@ from typing import Any
 from django.http import QueryDict
 from django.utils.translation import gettext_lazy as _
 
+from jobs.cluster.registry import kinds
 from jobs.querysets import ORDERS, POSITION
 
 COLUMNS: Mapping[str, Any] = {
@@ -17,6 +18,7 @@ COLUMNS: Mapping[str, Any] = {
     "how": _("Why, or how it goes"),
     "metric": _("Key metric"),
     "who": _("Who, where"),
+    "cluster": _("Cluster"),
     "gpus": _("GPUs"),
     "spent": _("Time"),
     "age": _("Age"),
@@ -48,7 +50,13 @@ class Look:
     @property
     def wide(self) -> bool:
         """More than fits beside each other on a small screen: the table scrolls in its own frame."""
-        return len(self.columns) > len(DEFAULT)
+        return len(self.columns) > len(usual())
+
+
+def usual() -> tuple[str, ...]:
+    """What a list shows where nobody says otherwise; of several clusters also which one."""
+    place = DEFAULT.index("who") + 1
+    return (*DEFAULT[:place], "cluster", *DEFAULT[place:]) if len(kinds()) > 1 else DEFAULT
 
 
 def read_look(query: QueryDict) -> Look:
@@ -59,7 +67,7 @@ def read_look(query: QueryDict) -> Look:
         columns = (*(word for word in ALWAYS if word not in columns), *columns)
     sort = query.get("sort", "")
     return Look(
-        columns=columns or DEFAULT,
+        columns=columns or usual(),
         sort=sort if sort in SORTS else "newest",
         compact=query.get("density") == "compact",
     )

@@ -52,6 +52,7 @@ COLUMNS: Mapping[str, _Fields] = {
     },
     "metric": {"metric": lambda row: _first(row)[0], "metric_value": lambda row: _first(row)[1]},
     "who": {"user": lambda row: row["user"], "namespace": lambda row: row["namespace"]},
+    "cluster": {"cluster": lambda row: row["cluster"]},
     "gpus": {
         "total_gpus": lambda row: row["resources"]["total_gpus"],
         "gpu_type": lambda row: row["resources"]["gpu_type"],

@@ -11,6 +11,7 @@ from django.views.decorators.http import require_GET
 from accounts.access import may
 from accounts.roles import Verb
 from jobs.archives import text_files
+from jobs.cluster.registry import kinds
 from jobs.documents import job_document
 from jobs.keeping import kept_until
 from jobs.logs.lines import last_lines
@@ -42,6 +43,7 @@ def job_page(request: HttpRequest, job_id: str, template: str, *, status: int = 
             "whole": sum(phase.seconds for phase in found),
             "may_change": may(user, Verb.CHANGE_OWN, job.namespace, owns=own),
             "may_clone": may(user, Verb.SUBMIT, job.namespace),
+            "several_clusters": len(kinds()) > 1,
             "is_pinned": job.pins.filter(user=user).exists(),
             **{name: make(job) for name, make in more.items()},
         },

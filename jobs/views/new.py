@@ -15,6 +15,7 @@ from accounts.access import namespaces_for
 from accounts.models import Namespace, User
 from accounts.roles import Verb
 from jobs import clones, lineage, shared_secrets, submission
+from jobs.cluster.registry import kinds
 from jobs.exceptions import IdempotencyConflict, JobError
 from jobs.form import drafts, posted
 from jobs.form.fields import Fields
@@ -132,6 +133,7 @@ def _page(
             "catalogue": [_card(runtime) for runtime in runtimes],
             "priorities": list(PriorityClass.objects.all()),
             "max_script": posted.MAX_SCRIPT,
+            "clusters": list(kinds()),
             "shared_names": shared_secrets.names_in(namespaces),
         },
         status=422 if errors else 200,

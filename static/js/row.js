@@ -132,6 +132,7 @@ function paintRow(row, job) {
   put(row, "metric-key", key);
   put(row, "metric-value", key ? number(value) : "");
   put(row, "priority", job.priority);
+  put(row, "cluster", job.cluster);
   put(row, "spent", spentText(row.dataset));
   const tags = bound(row, "tags");
   if (tags && tags.dataset.tags !== job.tags.join("\n")) {
