@@ -29,6 +29,8 @@ from jobs.states import JobStatus, Reason
 
 LOOK_EVERY = 5.0  # seconds; so that the age on the page stays small
 LINES_EVERY = 0.2
+LINES_FOR = 0.05  # seconds at a time, while other things may have changed
+REPAIRED_AT_ONCE = 50
 RETRY_AFTER = 2.0
 LOGS_WAITED_FOR = timedelta(minutes=1)
 SETTLE_TRIES = 5  # people write a job now and then, not five times while it ends
@@ -44,6 +46,8 @@ class Mirror:
         self.follower = LogFollower(port, sink)
         self.seen_at = 0.0
         self.repaired_at = 0.0  # monotonic: when every attempt was looked at; 0 after an error, which may lose changes
+        self.repaired_up_to = 0  # the last attempt of the round that is under way
+        self.round_began = 0.0
         self.live: OrderedDict[str, tuple[Attempt, list[Worker]]] = OrderedDict()  # by UID: whose lines are followed
         self.nodes: list[dict[str, Any]] = []
         self.keeper = EventKeeper()
@@ -76,18 +80,20 @@ class Mirror:
     def _turn(self) -> None:
         changed = self.port.changes(LINES_EVERY)
         now = time.monotonic()
-        if changed is None or now - self.repaired_at >= self.port.repair_every:
+        if changed is None or not self.repaired_at:
             self.look()
             return
         if changed:
             self.look_at(changed)
+        if now - self.repaired_at >= self.port.repair_every:
+            self.repair_some()
         if now - self.seen_at >= LOOK_EVERY:
             self.look_at_what_moves()
         self._follow()
 
     def _follow(self) -> None:
         """New lines of whoever runs; of very many at once only some, so that no change waits long behind lines."""
-        end = time.monotonic() + LINES_EVERY
+        end = time.monotonic() + LINES_FOR
         for _one in range(len(self.live)):
             uid, (attempt, workers) = self.live.popitem(last=False)
             self.live[uid] = (attempt, workers)  # behind the others
@@ -105,6 +111,18 @@ class Mirror:
         self.live.clear()
         self._bring_in_line(attempts, seen)
         self.repaired_at = began
+
+    def repair_some(self) -> None:
+        """The next few of all attempts: each comes once in a round, and no change waits until all of them were looked at."""
+        if not self.repaired_up_to:
+            self.round_began = time.monotonic()
+        some = self._attempts().filter(pk__gt=self.repaired_up_to).exclude(uid="").order_by("pk")
+        attempts = list(some[:REPAIRED_AT_ONCE])
+        self._bring_in_line(attempts, self.port.observe([attempt.uid for attempt in attempts]))
+        if len(attempts) < REPAIRED_AT_ONCE:
+            self.repaired_up_to, self.repaired_at = 0, self.round_began
+        else:
+            self.repaired_up_to = attempts[-1].pk
 
     def look_at_what_moves(self) -> None:
         """The nodes, and the attempts that something is still to be done for; those that simply run are told of."""

@@ -20,10 +20,10 @@ HELD = (
     " WHERE locktype = 'advisory' AND granted AND objsubid = 2 AND classid = %s"
     " AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"
 )  # the second numbers of the turns that somebody has
-BEAT = 2.0  # seconds between two words to the server; also between two tries to get the turn
+BEAT = 1.0  # seconds between two words to the server; also between two tries to get the turn
 # a watcher that hangs as a whole loses its turn, and so does one whose machine went away without a word
 OPTIONS = (
-    "-c idle_session_timeout=8s -c statement_timeout=5s -c tcp_keepalives_idle=4 -c tcp_keepalives_interval=2"
+    "-c idle_session_timeout=11s -c statement_timeout=5s -c tcp_keepalives_idle=4 -c tcp_keepalives_interval=2"
     " -c tcp_keepalives_count=2"
 )
 logger = logging.getLogger(__name__)
@@ -48,7 +48,7 @@ class Turn(threading.Thread):
                 logger.warning("The turn to watch %s is lost, or cannot be asked for: %s", self.cluster, error)
             self.is_mine.clear()
             self.is_elsewhere.clear()
-            pause.wait(BEAT / 2)
+            pause.wait(BEAT)
 
     def _connect(self) -> psycopg.Connection[Any]:
         address = default.get_connection_params()

@@ -113,17 +113,27 @@ class Api:
     # Many
 
     def list(self, path: str, query: Query | None = None, *, page: int = 500) -> tuple[list[Manifest], str]:
-        """All objects, page by page, and the resource version they are of."""
+        """All objects, and the resource version they are of."""
         items: list[Manifest] = []
+        version = ""
+        for some, of in self.pages(path, query, page=page):
+            items += some
+            version = of
+        return items, version
+
+    def pages(
+        self, path: str, query: Query | None = None, *, page: int = 500
+    ) -> Iterator[tuple[Sequence[Manifest], str]]:
+        """The same piece by piece, for who need not have all of them twice."""
         more: dict[str, str | int] = {}
         while True:
             answer = self._ask("GET", path, {**(query or {}), "limit": page, **more})
             metadata = answer.get("metadata")
             if not isinstance(metadata, dict) or not metadata.get("resourceVersion"):
                 raise ClusterUnavailable("It answers with what is no list.")
-            items += answer.get("items") or []
+            yield answer.get("items") or [], str(metadata["resourceVersion"])
             if not metadata.get("continue"):
-                return items, str(metadata["resourceVersion"])
+                return
             more = {"continue": metadata["continue"]}
 
     def lines(self, path: str, query: Query, *, read: float) -> Iterator[bytes]:

@@ -7,7 +7,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Collection, Iterable
 
-from jobs.cluster.fields import is_true, number, text
+from jobs.cluster.fields import is_true, number, part, parts, text
 from jobs.cluster.kubernetes.client import Api
 from jobs.cluster.kubernetes.reflector import Gate, Reflector
 from jobs.cluster.pods import GONE, place_of
@@ -38,7 +38,7 @@ class ClusterMirror:
             str, float
         ] = {}  # Jobs that are over by UID, and when we heard so, until pods were heard after that
         self.jobs = Reflector(api, "/apis/batch/v1/jobs", gate=gate, page=page, changed=self._note_job)
-        self.pods = Reflector(api, "/api/v1/pods", gate=gate, page=page, changed=self._note_pod)
+        self.pods = Reflector(api, "/api/v1/pods", gate=gate, page=page, changed=self._note_pod, lean=_lean_pod)
         self.nodes = Reflector(api, "/api/v1/nodes", gate=gate, page=page, changed=_unnoticed)
         self.events = Reflector(
             api,
@@ -194,6 +194,19 @@ class ClusterMirror:
                 self._by_owner.get(owner, {}).pop(uid, None)
                 if not self._by_owner.get(owner, True):
                     del self._by_owner[owner]
+
+
+READ_OF_A_POD = ("nodeName", "priority", "priorityClassName")  # and of each container:
+READ_OF_A_CONTAINER = ("name", "image", "resources", "restartPolicy")
+
+
+def _lean_pod(pod: Manifest) -> Manifest:
+    """Thousands of them are kept: environment, mounts and commands, most of what a pod is made of, decide nothing here."""
+    spec = part(pod, "spec")
+    kept = {key: spec[key] for key in READ_OF_A_POD if key in spec}
+    for kind in ("containers", "initContainers"):
+        kept[kind] = [{key: one[key] for key in READ_OF_A_CONTAINER if key in one} for one in parts(spec, kind)]
+    return pod | {"spec": kept}
 
 
 def _copy(reflector: Reflector) -> list[Manifest]:

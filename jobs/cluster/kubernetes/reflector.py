@@ -56,6 +56,7 @@ class Reflector(threading.Thread):
         changed: Callable[[Manifest | None, Manifest | None], None],
         query: dict[str, str] | None = None,
         page: int = 500,
+        lean: Callable[[Manifest], Manifest] = lambda item: item,
     ) -> None:
         super().__init__(name=path, daemon=True)
         self.api, self.path, self.query, self.page = api, path, query or {}, page
@@ -65,7 +66,7 @@ class Reflector(threading.Thread):
         self.heard_at = 0.0  # monotonic: all that happened before was told
         self.listed_at = 0.0
         self.lists = 0
-        self._gate, self._changed = gate, changed
+        self._gate, self._changed, self._leaner = gate, changed, lean
         self._version = ""
         self._failures = 0  # in a row
         self._stop_event = threading.Event()
@@ -115,12 +116,15 @@ class Reflector(threading.Thread):
 
     def _list(self) -> None:
         began = time.monotonic()
-        items, version = self.api.list(self.path, self.query, page=self.page)
-        found = {item["metadata"]["uid"]: _lean(item) for item in items if self._is_readable(item)}
-        for uid in self.objects.keys() - found.keys():
+        found: set[str] = set()
+        version = ""
+        for items, of in self.api.pages(self.path, self.query, page=self.page):
+            version = of
+            for item in filter(self._is_readable, items):
+                found.add(item["metadata"]["uid"])
+                self._put(item["metadata"]["uid"], self._lean(item))
+        for uid in self.objects.keys() - found:
             self._put(uid, None)
-        for uid, item in found.items():
-            self._put(uid, item)
         self._version = version
         self.heard_at = began  # what happened since may be missing
         self.seen_at = self.listed_at = time.monotonic()
@@ -165,9 +169,9 @@ class Reflector(threading.Thread):
         if not self._is_readable(item):
             return
         if kind == "DELETED":
-            self._put(item["metadata"]["uid"], None, last=_lean(item))
+            self._put(item["metadata"]["uid"], None, last=self._lean(item))
         else:
-            self._put(item["metadata"]["uid"], _lean(item))
+            self._put(item["metadata"]["uid"], self._lean(item))
         # only now: what is raised above is asked for again
         self._version = item["metadata"]["resourceVersion"]
 
@@ -178,6 +182,11 @@ class Reflector(threading.Thread):
             return True
         logger.warning("%s: left out what has no UID or version: %.200s", self.path, item)
         return False
+
+    def _lean(self, item: Manifest) -> Manifest:
+        """Who wrote which field is half of an object's size and nothing to us."""
+        item["metadata"].pop("managedFields", None)
+        return self._leaner(item)
 
     def _put(self, uid: str, new: Manifest | None, *, last: Manifest | None = None) -> None:
         """`last` is the form in which it was deleted: it may be the only one that tells how it ended."""
@@ -193,9 +202,3 @@ class Reflector(threading.Thread):
 def _refusal(status: dict[str, Any]) -> ClusterUnavailable:
     said = f"A watch ended: {status.get('message') or status.get('code')}"
     return ClusterUnavailable(said, retry_after=number(status, "details", "retryAfterSeconds"))
-
-
-def _lean(item: Manifest) -> Manifest:
-    """Who wrote which field is half of an object's size and nothing to us."""
-    item["metadata"].pop("managedFields", None)
-    return item
