@@ -210,10 +210,15 @@ def end_the_rest(attempt: Attempt) -> None:
 
 
 def delete_objects(attempt: Attempt) -> bool:
-    """Remove what an attempt that is over left on its cluster; True once it is gone."""
+    """Remove what an attempt that is over left on its cluster; True once it is gone, which may take another look."""
+    port = connect(attempt.cluster_id)
     try:
-        connect(attempt.cluster_id).delete(reference(attempt), person=None)
-    except ClusterUnavailable as error:
+        port.delete(reference(attempt), person=None)
+        if _still_there(port, reference(attempt)):
+            return False  # its pods are still being taken away
+    except ObjectDiffers as error:
+        logger.warning("%s is gone, and its name is another's: %s", attempt, error)
+    except (ClusterUnavailable, ClusterForbids, ClusterRefuses) as error:
         logger.warning("%s is not removed yet: %s", attempt, error)
         return False
     faults.point("remove.before_write")

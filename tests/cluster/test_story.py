@@ -126,7 +126,7 @@ def test_an_image_that_is_not_there_is_said_while_it_waits(portal: ClusterPortal
     found = until(
         lambda: (one := portal.rest(f"jobs/{job}/"))["reason"]["code"] == "ImageNotFound" and one,
         seconds=60,
-        what="the image is missed",
+        what=f"the image of {job} is missed",
     )
     assert "no-such-image" in found["reason"]["text"]
     portal.rest(f"jobs/{job}/cancel/", {})
