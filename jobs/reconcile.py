@@ -219,12 +219,12 @@ class Look:
         others: Sequence[Manifest],
         events: Sequence[Manifest] = (),
     ) -> Look:
-        role = attempt.job.pod_groups[0].role
+        leader = attempt.job.pod_groups[0]
         observed = observe_attempt(
-            manifest,
+            manifest or {"spec": {"parallelism": leader.count}},  # gone: then only we know how many it had
             pods,
             others=others,
-            role=role,
+            role=leader.role,
             deleted=manifest is None,
             events=events,
             stopped=attempt.stop_requested_at is not None,

@@ -186,8 +186,11 @@ def _failed_setup(pod: dict[str, Any]) -> dict[str, Any]:
 
 
 def _is_ready(pod: dict[str, Any]) -> bool:
-    ready = condition(pod, "Ready").get("status")
-    return ready == "True" or (ready is None and "running" in part(_main_status(pod), "state"))
+    """Its program runs; a sidecar that keeps ending makes the pod not ready, and is no news of the program."""
+    ready, main = condition(pod, "Ready"), _main_status(pod)
+    if text(ready, "reason") == "ContainersNotReady" and main.get("ready") is True:
+        return True
+    return ready.get("status") == "True" or (not ready.get("status") and "running" in part(main, "state"))
 
 
 def _is_lost(pod: dict[str, Any]) -> bool:

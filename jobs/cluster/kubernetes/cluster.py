@@ -47,7 +47,7 @@ class KubernetesCluster:
     def _follower(self) -> ContainerLogs:
         if self._mirror is None:
             raise ClusterUnavailable("Only the process that watches the cluster follows its logs.")
-        return ContainerLogs(Tails(self._watcher), self._mirror)
+        return ContainerLogs(Tails(self._watcher, is_away=self._mirror.is_failing), self._mirror)
 
     @cached_property
     def _namespaces(self) -> Namespaces:

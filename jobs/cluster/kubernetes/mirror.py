@@ -69,6 +69,10 @@ class ClusterMirror:
         for reflector in (*self._all, self.pulled):
             reflector.stop()
 
+    def is_failing(self) -> bool:
+        """Whether the server has failed us last time."""
+        return bool(self.pods.error)
+
     def wait(self, timeout: float) -> set[str]:
         """The leaders of the Jobs that changed since this was asked last; waits at most so long for the first."""
         with self._news:

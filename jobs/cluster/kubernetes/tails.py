@@ -7,6 +7,7 @@ import logging
 import threading
 import time
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
@@ -82,10 +83,10 @@ class Tail:
 
 
 class Tails:
-    """All that are followed at this moment, by pod UID and container."""
+    """All that are followed at this moment, by pod UID and container. While the server `is_away` none asks it anything."""
 
-    def __init__(self, api: Api) -> None:
-        self._api = api
+    def __init__(self, api: Api, *, is_away: Callable[[], bool] = lambda: False) -> None:
+        self._api, self._is_away = api, is_away
         self._tails: dict[tuple[str, str], Tail] = {}
         self._loop = asyncio.new_event_loop()
         self._session: aiohttp.ClientSession | None = None
@@ -118,7 +119,7 @@ class Tails:
 
     def finish(self, tail: Tail) -> None:
         """The container has ended: read what is left, here and now. Raise ClusterUnavailable, also soon after it failed."""
-        if time.monotonic() < tail.not_before:
+        if time.monotonic() < tail.not_before or self._is_away():
             raise ClusterUnavailable(f"The end of the log of {tail.pod} {tail.container} could not be read yet.")
         self._end(tail)
         skipped: dict[float, int] = {}
@@ -154,6 +155,8 @@ class Tails:
     async def _follow(self, tail: Tail, session: aiohttp.ClientSession) -> None:
         pause = FIRST_PAUSE
         while True:
+            while self._is_away():  # hundreds that knock each for itself would be a flood
+                await asyncio.sleep(1.0)
             began = time.monotonic()
             try:
                 await self._read(tail, session)
