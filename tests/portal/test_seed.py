@@ -70,3 +70,15 @@ class TestSeed:
         assert not Membership.objects.filter(user__username="bob", namespace__slug="vision").exists()
         assert Runtime.objects.get(slug="numpy").title == "Ours"
         assert User.objects.get(username="bob").check_password("bob's own choice")
+
+
+def test_a_framework_is_offered_where_this_machine_can_run_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    before = seed.frameworks_here()
+    (tmp_path / "xgboost").mkdir()
+    (tmp_path / "xgboost" / "__init__.py").touch()
+    (tmp_path / "torch").mkdir()
+    (tmp_path / "torch" / "__init__.py").touch()
+    monkeypatch.syspath_prepend(str(tmp_path))
+    found = set(seed.frameworks_here()) - set(before)
+    assert found <= {"xgboost"}, "torch is here as a module, and there is no torchrun"
+    assert "xgboost" in seed.frameworks_here()
