@@ -11,7 +11,7 @@ from jobs.api import export as export_api
 from jobs.api import jobs as api
 from jobs.api import saved as saved_api
 from jobs.api import secrets as secrets_api
-from jobs.views import asking, bulk, export, job, listing, new, saved
+from jobs.views import asking, bulk, export, job, listing, new, saved, shell
 from jobs.views import clusters as cluster_pages
 from jobs.views import logs as log_pages
 from jobs.views import runtimes as admin_runtimes
@@ -35,6 +35,7 @@ urlpatterns = [
     path("jobs/<str:job_id>/logs/raw/", log_pages.job_log_raw, name="log-raw"),
     path("jobs/<str:job_id>/workers/", job.job_workers, name="workers"),
     path("jobs/<str:job_id>/events/", job.job_events, name="events"),
+    path("jobs/<str:job_id>/shell/", shell.job_shell, name="shell"),
     path("jobs/<str:job_id>/files/", job.job_files, name="files"),
     path("jobs/<str:job_id>/spec/", job.job_spec, name="spec"),
     path("jobs/<str:job_id>/stop/", buttons.job_stop, name="stop"),

@@ -21,6 +21,7 @@ from jobs.preview import what_ran
 from jobs.quoting import fill_in
 from jobs.run_files import list_files
 from jobs.scope import person, visible_job
+from jobs.shell.rights import may_open
 from jobs.states import JobStatus
 from jobs.timeline import phases, totals
 
@@ -42,6 +43,7 @@ def job_page(request: HttpRequest, job_id: str, template: str, *, status: int = 
             "totals": totals(found),
             "whole": sum(phase.seconds for phase in found),
             "may_change": may(user, Verb.CHANGE_OWN, job.namespace, owns=own),
+            "may_shell": may_open(user, job),
             "may_clone": may(user, Verb.SUBMIT, job.namespace),
             "several_clusters": len(kinds()) > 1,
             "is_pinned": job.pins.filter(user=user).exists(),

@@ -79,6 +79,7 @@ ROUTES: dict[str, dict[str, Rule]] = {
     "/jobs/<job_id>/logs/raw/": {"GET": VIEW},
     "/jobs/<job_id>/workers/": {"GET": VIEW},
     "/jobs/<job_id>/events/": {"GET": VIEW},
+    "/jobs/<job_id>/shell/": {"GET": SHELL},
     "/jobs/<job_id>/files/": {"GET": VIEW},
     "/jobs/<job_id>/spec/": {"GET": VIEW},
     "/jobs/<job_id>/stop/": {"POST": CHANGE},
