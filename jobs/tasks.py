@@ -20,6 +20,7 @@ logger = logging.getLogger(__name__)
 
 @shared_task(soft_time_limit=30)
 def dispatch_waiting() -> None:
+    departures.hold_jobs_of_who_left()  # a role may have ended since the last look, and nothing new starts without one
     for attempt_id in dispatch.admit_waiting():
         launch.delay(attempt_id)  # where this message is lost, reconcile_attempts finds the attempt
 

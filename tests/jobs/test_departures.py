@@ -104,3 +104,13 @@ def test_a_job_that_ran_when_its_owner_left_is_held_when_it_waits_again(alice: U
 def test_an_admins_job_in_a_namespace_without_a_role_goes_on(admin: User, vision: Any) -> None:
     make_job(admin, vision)
     assert departures.hold_jobs_of_who_left() == 0
+
+
+def test_nothing_starts_between_the_end_of_a_role_and_the_next_look(alice: User, vision: Any) -> None:
+    from jobs.tasks import dispatch_waiting
+
+    job = make_job(alice, vision)
+    leave(alice, vision)
+    dispatch_waiting()
+    job.refresh_from_db()
+    assert job.held_by is not None and job.attempt_number == 0
