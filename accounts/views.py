@@ -83,6 +83,8 @@ def _refused(request: HttpRequest, form: LoginForm, wanted: str, attempt: thrott
         return login_page(request, form, wanted, error=_wrong(left, refusal), status=401)
     if refusal.kind == "too_many":
         return too_many(request, form, wanted, refusal.seconds)
+    if refusal.kind == "away":
+        attempt.blame_the_directory()
     words, status = {
         "busy": (_("Too many people sign in at this moment. Try again in a few seconds."), 503),
         "away": (

@@ -308,6 +308,17 @@ def test_a_silent_directory_costs_seconds_and_other_ways_in_stay_open(
     assert not LoginAttempt.objects.filter(name_digest__startswith="bind-").exists()
 
 
+def test_an_outage_locks_nobody_out_of_an_address(directory: Slapd, settings: Any, admin: User) -> None:
+    settings.DIRECTORY = known(f"ldap://127.0.0.1:{free_port()}")
+    directory_rests()
+    for number in range(25):
+        assert sign_in(f"person{number:03}").status_code == 503
+    assert sign_in("admin", PASSWORD).status_code == 302
+    for _again in range(5):
+        assert sign_in("erin").status_code == 503
+    assert sign_in("erin").status_code == 429, "one name has no more tries than ever"
+
+
 def directory_rests() -> None:
     from accounts.ldap.connection import silence
 
