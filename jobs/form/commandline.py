@@ -54,8 +54,9 @@ def _words(data: Mapping[str, Any]) -> Iterator[str | None]:
             yield option
             yield f"{name}={text_of(value)}"
     secrets = data.get("secrets")
-    for name in secrets if isinstance(secrets, Mapping) else ():
-        yield "--secret"
+    for name, entry in secrets.items() if isinstance(secrets, Mapping) else ():
+        # one of the namespace is named in a document only
+        yield None if isinstance(entry, Mapping) and "from" in entry else "--secret"
         yield str(name)
     for field, option in (("tags", "--tag"), ("notify", "--notify")):
         listed = data.get(field)

@@ -15,6 +15,7 @@ from django.test import Client
 from accounts.models import AuditEvent, Membership
 from jobs import dispatch, shared_secrets, submission
 from jobs.exceptions import SpecError
+from jobs.form.commandline import submit_line
 from jobs.logs.lines import read_lines
 from jobs.models import Job, NamespaceSecret
 from jobs.reading import document_of
@@ -253,3 +254,8 @@ def test_the_limits_are_counted(lead: Client, vision: Any, carol: Any) -> None:
     shared_secrets.put(vision, "s1", {"values": {f"k{n}": "b" for n in range(49)}}, by=carol, request=None)
     with pytest.raises(SpecError, match="at most 50 keys"):
         shared_secrets.put(vision, "s1", {"values": {"more": "b"}}, by=carol, request=None)
+
+
+def test_no_option_of_the_command_stands_for_a_secret_of_the_namespace() -> None:
+    assert submit_line({**LEAST, "secrets": {"HF_TOKEN": {"value": ""}}}).startswith("trainhall submit --namespace")
+    assert submit_line({**LEAST, "secrets": BY_NAME}) == "trainhall submit job.yaml"
