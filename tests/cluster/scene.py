@@ -41,6 +41,8 @@ class Stage:
         yield self
         stop.set()
         thread.join()
+        for name in self.nodes:
+            self.plane.send("DELETE", f"/api/v1/nodes/{name}")
 
     def add_node(self, name: str, *, kind: str = "quiet") -> None:
         size = {"cpu": "64", "memory": "512Gi", "pods": "500", "nvidia.com/gpu": "8", "ephemeral-storage": "1Ti"}
