@@ -4,20 +4,19 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     dependencies = [
-        ('jobs', '0008_bound_uploads'),
+        ("jobs", "0008_bound_uploads"),
     ]
 
     operations = [
         migrations.AddField(
-            model_name='clusternamespace',
-            name='applied_at',
-            field=models.DateTimeField(help_text='When something was written there last.', null=True),
+            model_name="clusternamespace",
+            name="applied_at",
+            field=models.DateTimeField(help_text="When something was written there last.", null=True),
         ),
         migrations.AddField(
-            model_name='clusternamespace',
-            name='is_drift_there',
-            field=models.BooleanField(default=False, help_text='Whether the last look found some, too.'),
+            model_name="clusternamespace",
+            name="is_drift_there",
+            field=models.BooleanField(default=False, help_text="Whether the last look found some, too."),
         ),
     ]
