@@ -6,29 +6,43 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     dependencies = [
-        ('accounts', '0010_directory_names'),
-        ('jobs', '0009_namespaces_kept'),
+        ("accounts", "0010_directory_names"),
+        ("jobs", "0009_namespaces_kept"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
     operations = [
         migrations.CreateModel(
-            name='NamespaceSecret',
+            name="NamespaceSecret",
             fields=[
-                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
-                ('name', models.CharField(max_length=63)),
-                ('kind', models.CharField(choices=[('values', 'values'), ('registry', 'registry')], default='values', max_length=10)),
-                ('key', models.CharField(help_text='Of a registry: its address.', max_length=200)),
-                ('ciphertext', models.BinaryField()),
-                ('set_at', models.DateTimeField(auto_now=True)),
-                ('namespace', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='secrets', to='accounts.namespace')),
-                ('set_by', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='+', to=settings.AUTH_USER_MODEL)),
+                ("id", models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID")),
+                ("name", models.CharField(max_length=63)),
+                (
+                    "kind",
+                    models.CharField(
+                        choices=[("values", "values"), ("registry", "registry")], default="values", max_length=10
+                    ),
+                ),
+                ("key", models.CharField(help_text="Of a registry: its address.", max_length=200)),
+                ("ciphertext", models.BinaryField()),
+                ("set_at", models.DateTimeField(auto_now=True)),
+                (
+                    "namespace",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.CASCADE, related_name="secrets", to="accounts.namespace"
+                    ),
+                ),
+                (
+                    "set_by",
+                    models.ForeignKey(
+                        on_delete=django.db.models.deletion.PROTECT, related_name="+", to=settings.AUTH_USER_MODEL
+                    ),
+                ),
             ],
             options={
-                'ordering': ('name', 'key'),
-                'constraints': [models.UniqueConstraint(fields=('namespace', 'name', 'key'), name='one_value_per_key')],
+                "ordering": ("name", "key"),
+                "constraints": [models.UniqueConstraint(fields=("namespace", "name", "key"), name="one_value_per_key")],
             },
         ),
     ]
