@@ -4,20 +4,19 @@ from django.db import migrations, models
 
 
 class Migration(migrations.Migration):
-
     dependencies = [
-        ('jobs', '0010_namespace_secrets'),
+        ("jobs", "0010_namespace_secrets"),
     ]
 
     operations = [
         migrations.AddField(
-            model_name='cluster',
-            name='survey',
-            field=models.JSONField(default=dict, help_text='kubernetes.survey.Survey, as last made; empty before.'),
+            model_name="cluster",
+            name="survey",
+            field=models.JSONField(default=dict, help_text="kubernetes.survey.Survey, as last made; empty before."),
         ),
         migrations.AddField(
-            model_name='cluster',
-            name='surveyed_at',
+            model_name="cluster",
+            name="surveyed_at",
             field=models.DateTimeField(null=True),
         ),
     ]
