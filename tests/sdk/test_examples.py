@@ -15,7 +15,15 @@ from conftest import ROOT, SDK
 from door import Door
 
 EXAMPLES = ROOT / "examples"
-RUNTIMES = ("numpy", "shell", "jax", "mpi", "tensorflow", "torch", "xgboost")  # of the demo; some only where they can run
+RUNTIMES = (
+    "numpy",
+    "shell",
+    "jax",
+    "mpi",
+    "tensorflow",
+    "torch",
+    "xgboost",
+)  # of the demo; some only where they can run
 
 
 def start(name: str, *words: str, env: dict[str, str]) -> subprocess.Popen[str]:
