@@ -16,15 +16,17 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import psutil
-from place import ROOT, Portal, Table, p95, portal
+from place import ROOT, Table, p95
 
 from deploy.devcluster.settings import CannotStart
+from tests import servers
 from tests.cluster.control_plane import ControlPlane
 
 JOBS, WORKERS = int(os.environ.get("BENCH_WATCH_JOBS", "1000")), 5
@@ -161,14 +163,34 @@ def fill_database(jobs: Sequence[dict[str, Any]]) -> None:
         )
 
 
-def watcher(place: Portal, plane: ControlPlane, folder: Path) -> subprocess.Popen[bytes]:
+@contextmanager
+def database() -> Iterator[None]:
+    """PostgreSQL and Valkey alone: nobody looks at pages here."""
+    servers.pytest_load_initial_conftests()
+    try:
+        os.environ["DJANGO_SETTINGS_MODULE"] = "portal.settings.dev"
+        import django
+
+        django.setup()
+        from django.core.management import call_command
+
+        from portal import seed
+
+        call_command("migrate", verbosity=0)
+        seed.ensure_project("vision")
+        yield
+    finally:
+        servers.pytest_unconfigure()
+
+
+def watcher(plane: ControlPlane, folder: Path) -> subprocess.Popen[bytes]:
     clusters = folder / "clusters.yaml"
     clusters.write_text(f"- name: {CLUSTER}\n  kubeconfig: {plane.settings.kubeconfig}\n")
     with (folder / "watcher.log").open("wb") as output:
         return subprocess.Popen(
             [sys.executable, "manage.py", "watch_cluster"],
             cwd=ROOT,
-            env={**os.environ, **place.environment, "TRAINHALL_CLUSTERS": str(clusters)},
+            env=os.environ | {"TRAINHALL_CLUSTERS": str(clusters)},
             stdout=output,
             stderr=subprocess.STDOUT,
         )
@@ -215,19 +237,19 @@ def main() -> int:
         print(f"No control plane: {reason}")
         plane.down()
         return 1
-    running: subprocess.Popen[bytes] | None = None
     try:
         send = Sender(plane)
         jobs = fill_cluster(plane, send)
-        with portal() as place:
+        with database():
             fill_database(jobs)
-            running = watcher(place, plane, folder)
-            return measure(send, jobs, psutil.Process(running.pid))
+            running = watcher(plane, folder)
+            try:
+                return measure(send, jobs, psutil.Process(running.pid))
+            finally:
+                running.terminate()
+                running.wait(30)
+                print((folder / "watcher.log").read_text()[-1500:])
     finally:
-        if running is not None:
-            running.terminate()
-            running.wait(30)
-            print((folder / "watcher.log").read_text()[-1500:])
         plane.down()
         shutil.rmtree(folder)
 
