@@ -15,9 +15,9 @@ from jobs.cluster.registry import chosen, helper_image, internal_url
 from jobs.dispatch import objects_of
 from jobs.gang import leader_name
 from jobs.models import Attempt, Job
-from jobs.tenants import numbers_of
 from jobs.parsing import Parsed, argv_of
 from jobs.quoting import fill_in
+from jobs.tenants import numbers_of
 from jobs.yaml_text import to_yaml
 
 MASK = "(made at launch)"
