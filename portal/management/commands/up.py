@@ -196,10 +196,18 @@ class Command(BaseCommand):
 
     def greet(self, home: Home, port: int, password: str, surroundings: dict[str, str]) -> None:
         self.say(f"\nTrainhall is ready at http://localhost:{port}/\n")
-        self.say("  sign in as   alice, bob (members of vision), carol (its lead), dave (a stranger to them), admin")
-        if url := surroundings.get("LDAP_URL"):
-            self.say(f"  directory    {url} with 200 people and 40 groups; admin is the portal's own account")
-        self.say(f"  password     {password}")
+        url = surroundings.get("LDAP_URL", "").strip()
+        if url and not surroundings.get("LDAP", "").strip():
+            self.say("  sign in as   admin, the portal's own account, or anybody of your directory")
+            self.say(f"  directory    {url}")
+            self.say(f"  password     {password}, for admin")
+        else:
+            self.say(
+                "  sign in as   alice, bob (members of vision), carol (its lead), dave (a stranger to them), admin"
+            )
+            if url:
+                self.say(f"  directory    {url} with 200 people and 40 groups; admin is the portal's own account")
+            self.say(f"  password     {password}")
         if settings.OPERATOR.url:
             self.say(f"  operators    {settings.OPERATOR.url}/ has runtimes, access and users, and nothing else has")
         self.say(f"  data, logs   {home.data}")
