@@ -24,7 +24,12 @@ function start() {
   const id = page.dataset.job;
   known = { status: page.dataset.status || "", version: Number(page.dataset.version) };
   follow(`job/${id}`, null, (type, data) => take(page, type, data), async () => {
-    take(page, "snapshot", { job: await ask(`/api/v1/jobs/${id}/`) });
+    try {
+      take(page, "snapshot", { job: await ask(`/api/v1/jobs/${id}/`) });
+    } catch (error) {
+      if (error.status !== 404) throw error;
+      withdraw(page);
+    }
   });
   setInterval(() => {
     countDown(page);
@@ -56,11 +61,29 @@ function addHeadline(page, { key, value }) {
 
 function take(page, type, data) {
   if (type === "refused" || type === "gone") {
-    toast(gettext("This job is not yours to see any more."));
+    withdraw(page);
     return;
   }
   if (data.job) show(page, data.job);
   else if (data.progress) show(page, { ...known, progress: data.progress });
+}
+
+// what was on the page would go on looking like a job that runs, and offer what is refused
+function withdraw(page) {
+  if (page.hidden) return;
+  const words = gettext("This job is not yours to see any more.");
+  const card = document.createElement("section");
+  card.className = "card section blank";
+  const heading = Object.assign(document.createElement("h1"), { textContent: words });
+  const why = Object.assign(document.createElement("p"), { className: "muted", textContent: gettext("Your role in its namespace has ended, or the job is gone.") });
+  const links = [["/jobs/", gettext("Jobs")], ["/me/namespaces/", gettext("What I may do")]].map(([href, text]) =>
+    Object.assign(document.createElement("a"), { className: "btn", href, textContent: text }),
+  );
+  card.append(heading, why, ...links.flatMap((link) => [link, " "]));
+  page.before(card);
+  page.hidden = true;
+  document.title = `${words} · Trainhall`;
+  toast(words);
 }
 
 function show(page, job) {
