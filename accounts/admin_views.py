@@ -12,6 +12,7 @@ from django.core.paginator import Paginator
 from django.db import transaction
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
 from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
@@ -251,4 +252,5 @@ def disable_user(request: HttpRequest, user_id: int) -> HttpResponse:
         person.save(update_fields=["is_active", "disabled_by"])
         action = "user.enable" if enable else "user.disable"
         audit.record(by, action, target=person.username, after={"by": "admin"}, request=request)
-    return redirect("accounts:users")
+    asked = request.GET.urlencode()
+    return redirect(f"{reverse('accounts:users')}?{asked}" if asked else "accounts:users")
