@@ -94,7 +94,13 @@ def _refused(request: HttpRequest, form: LoginForm, wanted: str, attempt: thrott
             ),
             503,
         ),
-        "ended": (_("This account has ended or is disabled. Whoever looks after the directory can say why."), 403),
+        "ended": (
+            _(
+                "This account has ended or is disabled. An admin of the portal, or whoever looks after the directory, "
+                "can say why."
+            ),
+            403,
+        ),
         "unusable": (
             _(
                 "The directory knows you, but does not show the portal which entry you are (entryUUID). "
