@@ -144,7 +144,7 @@ def _people_it_knows(everybody: Everybody) -> QuerySet[User]:
 
 def record_failure(words: str) -> DirectorySync:
     """A pass that could not be made: nobody loses a right because the directory is silent."""
-    return DirectorySync.objects.create(problems=[["away", {"words": words}]])
+    return DirectorySync.objects.create(problems=[["away", {"words": words.removesuffix(".")}]])
 
 
 def _keep_record(
