@@ -7,12 +7,15 @@ import uuid
 from typing import Any
 
 import pytest
+from django.utils import timezone
 
 from accounts.models import AuditEvent, Membership, Namespace, User
-from jobs import tenancy
+from jobs import dispatch, submission, tenancy
 from jobs.cluster.registry import connect
 from jobs.exceptions import NotInLine, ObjectDiffers
 from jobs.models import Cluster, ClusterNamespace
+from jobs.reading import document_of
+from jobs.states import JobStatus, Reason
 from tests.cluster.connected import Hall, hall
 
 pytestmark = [pytest.mark.cluster, pytest.mark.django_db]
@@ -200,3 +203,24 @@ def everything(hall: Hall, place: Namespace, *, specs: bool = False) -> dict[str
         kept |= {"labels": metadata.get("labels"), "annotations": metadata.get("annotations")}
         told[f"{one['kind']}/{metadata['name']}"] = json.dumps(kept) if specs else metadata["resourceVersion"]
     return told
+
+
+def test_a_refusal_right_after_rights_were_written_is_asked_again_and_then_believed(
+    hall: Hall, project: Namespace, bob: User, priorities: None, shell_runtime: Any
+) -> None:
+    """An API server decides by what it has read a moment ago; a job must not be held for that."""
+    nodes = [{"name": "n", "gpus": 0, "gpu_type": "", "cpu_millis": 64000, "memory_bytes": 2**38, "ready": True}]
+    Cluster.objects.update(nodes=nodes, seen_at=timezone.now())
+    document = document_of({"namespace": "vision", "runtime": "shell", "command": "id"})
+    job = submission.submit(user=bob, document=document, request=None, origin="api").job
+    (attempt,) = dispatch.admit_waiting()
+    Membership.objects.filter(user=bob).delete()
+    dispatch.launch(attempt)
+    job.refresh_from_db()
+    assert (job.status, job.reason_code) == (JobStatus.STARTING, Reason.WAITING_FOR_CLUSTER)
+    assert "does not know of new rights yet" in job.reason
+    ClusterNamespace.objects.update(applied_at=timezone.now() - tenancy.CAUGHT_UP)
+    dispatch.launch(attempt)
+    job.refresh_from_db()
+    assert (job.status, job.reason_code, job.held_by) == (JobStatus.QUEUED, Reason.FORBIDDEN, bob)
+    assert "does not let you create jobs" in job.reason
