@@ -213,7 +213,11 @@ def test_links_that_stay_inside_are_kept(tmp_path: Path) -> None:
     assert (tmp_path / "bin/x.py").read_text() == "x"
 
 
-@pytest.mark.parametrize("body", [b"", b"no archive", b"\x1f\x8b broken", make_tar(("a", "file", "x" * 5000))[:-40]])
+@pytest.mark.parametrize(
+    "body",
+    [b"", b"no archive", b"\x1f\x8b broken", make_tar(("a", "file", "x" * 5000))[:-40]],
+    ids=["empty", "text", "broken", "cut off"],
+)
 def test_what_is_no_archive_is_said_plainly(body: bytes, tmp_path: Path) -> None:
     (tmp_path / "code.tar.gz").write_bytes(body)
     with pytest.raises(SetupError, match="no archive that can be read"):
