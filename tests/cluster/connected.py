@@ -68,19 +68,17 @@ class Hall:
         """The project of alice and bob, in line; dave has no role there."""
         name = f"p-vision-{uuid.uuid4().hex[:6]}"
         people = (Runner("ldap:alice", ALICE, (20000, STORE)), Runner("ldap:bob", BOB, (20001,)))
-        wanted = Tenancy(
-            **{
-                "name": name,
-                "instance": "test",
-                "kind": "project",
-                "subject": f"project:{name}",
-                "default": Runner("", 2_130_000_001, (2_130_000_001,)),
-                "runners": people,
-                "viewers": ("ldap:alice", "ldap:bob", "ldap:vera"),
-                "members": ("ldap:alice", "ldap:bob"),
-            }
-            | changes
-        )
+        fields: dict[str, Any] = {
+            "name": name,
+            "instance": "test",
+            "kind": "project",
+            "subject": f"project:{name}",
+            "default": Runner("", 2_130_000_001, (2_130_000_001,)),
+            "runners": people,
+            "viewers": ("ldap:alice", "ldap:bob", "ldap:vera"),
+            "members": ("ldap:alice", "ldap:bob"),
+        }
+        wanted = Tenancy(**(fields | changes))
         self.made.append(wanted.name)
         self.cluster.ensure_namespace(render(wanted))
         return wanted
