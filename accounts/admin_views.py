@@ -18,7 +18,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from accounts import audit, found, grants, mappings, sync
+from accounts import audit, found, grants, mappings, people, sync
 from accounts.admin_api import DirectoryUnavailable, read_directory
 from accounts.models import DirectorySync, GroupMapping, Namespace, User
 from accounts.problems import sentence
@@ -91,6 +91,18 @@ def change_mapping(request: HttpRequest, mapping_id: int) -> HttpResponse:
         mappings.change(row, {field: request.POST.get("role", "")}, by=by, request=request)
     except mappings.MappingRefused as error:
         messages.error(request, str(error))
+    return redirect("accounts:access")
+
+
+@require_POST
+def make_project(request: HttpRequest) -> HttpResponse:
+    by = admin_of(request)
+    values = {name: request.POST.get(name, "").replace("\0", "\ufffd").strip() for name in ("project", "description")}
+    try:
+        project = people.make_project(values["project"], by=by, description=values["description"], request=request)
+    except people.NameRefused as error:
+        return access_page(request, {"role": Role.MEMBER.value, **values}, errors={"project": [str(error)]}, status=422)
+    messages.success(request, _("%(slug)s is there. A rule or a role by hand lets people in.") % {"slug": project.slug})
     return redirect("accounts:access")
 
 
@@ -248,8 +260,11 @@ def disable_user(request: HttpRequest, user_id: int) -> HttpResponse:
     elif enable and person.disabled_by == "directory":
         messages.error(request, _("The directory says that this account is over; it is enabled there."))
     elif person.is_active != enable:
-        person.is_active, person.disabled_by = enable, "" if enable else "admin"
-        person.save(update_fields=["is_active", "disabled_by"])
+        if enable:
+            person.is_active, person.disabled_by = True, ""
+            person.save(update_fields=["is_active", "disabled_by"])
+        else:
+            people.disable(person)
         action = "user.enable" if enable else "user.disable"
         audit.record(by, action, target=person.username, after={"by": "admin"}, request=request)
     asked = request.GET.urlencode()

@@ -18,7 +18,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from accounts import access, members, tokens, trail
+from accounts import access, members, people, tokens, trail
 from accounts.models import ApiToken, AuditEvent, Membership, Namespace, User
 from accounts.reasons import Held, held
 from accounts.roles import Role, Verb
@@ -33,6 +33,7 @@ from accounts.schema import (
     NamespaceListSerializer,
     NamespaceSerializer,
     NewMemberSerializer,
+    NewProjectSerializer,
     NewTokenSerializer,
     QuotaSerializer,
     TokenListSerializer,
@@ -119,6 +120,31 @@ class Namespaces(APIView):
         seen = access.namespaces_for(person_of(request)).select_related("owner").order_by("slug")
         results = [described(namespace, roles.get(namespace.pk)) for namespace in seen]
         return Response(NamespaceListSerializer({"results": results}).data)
+
+    @extend_schema(request=NewProjectSerializer, responses={201: NamespaceSerializer, **REFUSALS})
+    def post(self, request: Request) -> Response:
+        """Make a project, in which nobody has a role yet. For admins of the site, in a session."""
+        person = person_of(request)
+        if not person.is_site_admin:
+            raise PermissionDenied(_("Projects are made by admins of the site."))
+        wanted = NewProjectSerializer(data=values_of(request))
+        wanted.is_valid(raise_exception=True)
+        try:
+            project = people.make_project(
+                wanted.validated_data["name"],
+                by=person,
+                description=wanted.validated_data["description"],
+                request=request,
+            )
+        except people.NameRefused as error:
+            raise ValidationError({"name": [str(error)]}) from error
+        return Response(NamespaceSerializer(described(project, None)).data, status=status.HTTP_201_CREATED)
+
+
+class NamespacesRead(Namespaces):
+    """Where no operator is."""
+
+    http_method_names = ("get", "head", "options")
 
 
 class OneNamespace(APIView):

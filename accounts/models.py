@@ -8,6 +8,7 @@ from typing import Any
 from django.contrib.auth.base_user import AbstractBaseUser, BaseUserManager
 from django.db import models
 from django.db.models.functions import Now
+from django.utils.crypto import salted_hmac
 from django.utils.translation import gettext_lazy as _
 from knox.models import AbstractAuthToken
 
@@ -56,6 +57,9 @@ class User(AbstractBaseUser):  # type: ignore[django-manager-missing] # knox's a
     uid_number = models.PositiveIntegerField(null=True, blank=True, help_text=_("uidNumber of the directory."))
     gid_number = models.PositiveIntegerField(null=True, blank=True)
     supplementary_gids = models.JSONField(default=list, blank=True)
+    session_generation = models.PositiveIntegerField(
+        default=0, help_text=_("Raised when the account is disabled: what was signed in before stays out for good.")
+    )
     created_at = models.DateTimeField(auto_now_add=True)
 
     bound_to: int | None = None  # of one request: the namespace its token may not leave; see `access`
@@ -66,6 +70,12 @@ class User(AbstractBaseUser):  # type: ignore[django-manager-missing] # knox's a
 
     def __str__(self) -> str:
         return self.username
+
+    def _get_session_auth_hash(self, secret: str | None = None) -> str:
+        """What a session must have been made with: the same password, and no disabling since."""
+        known = f"{self.password} {self.session_generation}" if self.session_generation else self.password
+        salt = "django.contrib.auth.models.AbstractBaseUser.get_session_auth_hash"  # Django's own, which knows no generation
+        return salted_hmac(salt, known, secret=secret, algorithm="sha256").hexdigest()
 
     @property
     def acting_site_role(self) -> SiteRole:

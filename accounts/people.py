@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from django.db import connection, transaction
+from django.db.models import F
+from django.http import HttpRequest
+from django.utils import timezone
 from django.utils.translation import gettext as _
+from rest_framework.request import Request
 
 from accounts import audit, hints, namespaces
 from accounts.directory import Entry
-from accounts.models import AuditEvent, Membership, Namespace, User
+from accounts.models import ApiToken, AuditEvent, Membership, Namespace, User
 from accounts.reasons import MANUAL, PERSONAL
 from accounts.roles import Role, SiteRole
 
@@ -117,12 +121,22 @@ def end(subjects: Iterable[str]) -> list[str]:
         # `sync` tells it as a problem of its pass
         persons = [person for person in persons if person.site_role != SiteRole.ADMIN]
     if persons:
-        User.objects.filter(pk__in=[person.pk for person in persons]).update(is_active=False, disabled_by="directory")
+        User.objects.filter(pk__in=[person.pk for person in persons]).update(
+            is_active=False, disabled_by="directory", session_generation=F("session_generation") + 1
+        )
         AuditEvent.objects.bulk_create(
             audit.event(None, "user.disable", target=person.username, after={"by": "directory"}) for person in persons
         )
         hints.rights_changed()
     return [person.username for person in persons]
+
+
+def disable(person: User) -> None:
+    """By an admin: sessions and tokens of now never come back, also where the account is enabled again."""
+    person.is_active, person.disabled_by = False, "admin"
+    person.session_generation += 1
+    person.save(update_fields=["is_active", "disabled_by", "session_generation"])
+    ApiToken.objects.filter(user=person, revoked_at=None).update(revoked_at=timezone.now())
 
 
 def _others_are_admins(persons: Iterable[User]) -> bool:
@@ -166,6 +180,21 @@ def ensure_project(slug: str, *, members: Mapping[str, str], description: str = 
     people = User.objects.in_bulk(list(members), field_name="username")
     for username, role in members.items():
         _give_role(people[username], project, Role(role))
+    return project
+
+
+@transaction.atomic
+def make_project(
+    slug: str, *, by: User, description: str = "", request: HttpRequest | Request | None = None
+) -> Namespace:
+    """A new project, by an admin. Raise NameRefused where the name is none or is taken."""
+    _one_at_a_time()
+    if Namespace.objects.filter(slug=slug).exists():
+        raise NameRefused(_("There is a namespace %(slug)s already.") % {"slug": slug})
+    project = ensure_project(slug, members={}, description=description[:200])
+    audit.record(
+        by, "namespace.create", target=slug, namespace=slug, after={"description": description}, request=request
+    )
     return project
 
 

@@ -108,6 +108,11 @@ class NamespaceSerializer(serializers.Serializer[Any]):
     memory_limit_bytes = serializers.IntegerField(allow_null=True, help_text="null: no limit")
 
 
+class NewProjectSerializer(serializers.Serializer[Any]):
+    name = serializers.CharField(max_length=40, help_text="1 to 40 of a-z, 0-9 and -; it stays for good.")
+    description = serializers.CharField(required=False, default="", allow_blank=True, max_length=200)
+
+
 class NamespaceListSerializer(serializers.Serializer[Any]):
     results = NamespaceSerializer(many=True)
 

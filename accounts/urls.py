@@ -24,6 +24,7 @@ operator_urls = [
     path("admin/access/", admin_views.access, name="access"),
     path("admin/access/sync/", admin_views.sync_now, name="sync_now"),
     path("admin/access/<int:mapping_id>/", admin_views.change_mapping, name="change_mapping"),
+    path("admin/access/projects/", admin_views.make_project, name="make_project"),
     path("admin/access/projects/<str:name>/", admin_views.list_project, name="list_project"),
     path("admin/access/people/<int:user_id>/", member_views.give_role, name="give_role"),
     path("admin/access/roles/<int:membership_id>/", member_views.change_role, name="change_role"),
@@ -34,12 +35,12 @@ api_urls = [
     path("tokens/", api.Tokens.as_view(), name="tokens"),
     path("tokens/current/", api.CurrentToken.as_view(), name="current_token"),
     path("tokens/<str:key>/", api.OneToken.as_view(), name="token"),
-    path("namespaces/", api.Namespaces.as_view(), name="namespaces"),
     path("namespaces/<str:name>/", api.OneNamespace.as_view(), name="namespace"),
     path("namespaces/<str:name>/quota/", api.Quota.as_view(), name="quota"),
     path("audit/", api.Audit.as_view(), name="audit"),
 ]
 operator_api_urls = [
+    path("namespaces/", api.Namespaces.as_view(), name="namespaces"),
     path("namespaces/<str:name>/members/", api.Members.as_view(), name="members"),
     path("namespaces/<str:name>/members/<str:username>/", api.OneMember.as_view(), name="member"),
     path("group-mappings/", admin_api.GroupMappings.as_view(), name="group_mappings"),
@@ -48,5 +49,6 @@ operator_api_urls = [
 ]
 # what is read at an address where operators write, for where they are not
 reader_api_urls = [
+    path("namespaces/", api.NamespacesRead.as_view(), name="namespaces"),
     path("namespaces/<str:name>/members/", api.MembersRead.as_view(), name="members"),
 ]

@@ -137,12 +137,12 @@ def seed() -> str:
         if changed:
             person.set_password(password)
             person.save(update_fields=["password"])
-    for slug in PROJECTS:
-        if settings.DIRECTORY is None:
+    if settings.DIRECTORY is None:
+        for slug in PROJECTS:
             ensure_project(slug)
-        else:
+    elif settings.HAS_DEMO_DIRECTORY:
+        for slug in PROJECTS:
             people.ensure_project(slug, members={})
-    if settings.DIRECTORY is not None:
         ensure_mappings()
     for slug in RUNTIMES:
         ensure_runtime(slug)

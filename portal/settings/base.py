@@ -26,6 +26,9 @@ TRAINHALL_CLUSTERS = env_str("TRAINHALL_CLUSTERS")  # "" none, `local`, or a YAM
 HAS_LOCAL_CLUSTER, KUBERNETES_CLUSTERS = read_clusters(TRAINHALL_CLUSTERS)
 TRAINHALL_LOCAL_GPUS = env_int("TRAINHALL_LOCAL_GPUS", 0, maximum=4096)
 TRAINHALL_HELPER_IMAGE = env_str("TRAINHALL_HELPER_IMAGE", "trainhall:latest")
+HAS_DEMO_DIRECTORY = (
+    env_str("LDAP") == "demo"
+)  # of make run: its people and rules are seeded, never those of a real one
 TRAINHALL_DEMO_IMAGE = env_str("TRAINHALL_DEMO_IMAGE")  # of the demo's runtimes, where their own cannot be pulled
 TRAINHALL_FETCH_HOSTS = env_list("TRAINHALL_FETCH_HOSTS")
 TRAINHALL_KEEP_FILES = env_int("TRAINHALL_KEEP_FILES", 7, maximum=36500)  # days after a job's end
