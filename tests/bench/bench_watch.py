@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import psutil
+import psycopg
 from place import ROOT, Table, p95
 
 from deploy.devcluster.settings import CannotStart
@@ -168,6 +169,9 @@ def database() -> Iterator[None]:
     """PostgreSQL and Valkey alone: nobody looks at pages here."""
     servers.pytest_load_initial_conftests()
     try:
+        address = os.environ["DATABASE_URL"].replace("/trainhall?", "/postgres?")
+        with psycopg.connect(address, autocommit=True) as connection:
+            connection.execute("CREATE DATABASE trainhall")
         os.environ["DJANGO_SETTINGS_MODULE"] = "portal.settings.dev"
         import django
 
