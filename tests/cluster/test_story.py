@@ -121,10 +121,10 @@ def test_a_failure_is_told_in_words(
     assert words in found["reason"]["text"], found["reason"]
 
 
-def test_an_image_that_is_not_there_is_said_while_it_waits(portal: ClusterPortal) -> None:
+def test_a_registry_that_does_not_answer_is_said_while_it_waits(portal: ClusterPortal) -> None:
     job = portal.run("print(1)", image="localhost/no-such-image:1")
     found = until(
-        lambda: (one := portal.rest(f"jobs/{job}/"))["reason"]["code"] == "ImageNotFound" and one,
+        lambda: (one := portal.rest(f"jobs/{job}/"))["reason"]["code"] == "RegistryUnavailable" and one,
         seconds=60,
         what=f"the image of {job} is missed",
     )
