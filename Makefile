@@ -47,7 +47,7 @@ cluster-down: runtime
 
 # against any other cluster with TRAINHALL_TEST_KUBECONFIG
 test-cluster: dev
-	@exec $(python) -m pytest -q -m cluster tests/cluster
+	@exec $(python) -m pytest -q -m cluster -n 2 --dist loadgroup tests/cluster
 
 vendor:
 	sh deploy/vendor.sh

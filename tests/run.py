@@ -13,6 +13,8 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).parent
+# each file in one of two processes, with a database of its own: two cores are half idle while one test waits
+TWO = ("-n", "2", "--dist", "loadfile")
 
 
 def pytest(*arguments: str) -> int:
@@ -20,11 +22,10 @@ def pytest(*arguments: str) -> int:
 
 
 def main() -> int:
-    failed = pytest(
-        "-m", "not chaos and not cluster", "tests", "--ignore=tests/browser", "--ignore=tests/bench", *sys.argv[1:]
-    )
+    left_out = ("-m", "not chaos and not cluster", "--ignore=tests/browser", "--ignore=tests/bench")
+    failed = pytest(*TWO, *left_out, "tests", *sys.argv[1:])
     if shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome"):
-        failed |= pytest("tests/browser", *sys.argv[1:])
+        failed |= pytest(*TWO, "tests/browser", *sys.argv[1:])
     elif os.environ.get("CI") == "true":
         print("Chromium is missing, and under CI the browser tests are mandatory.")
         failed = 1

@@ -109,7 +109,7 @@ class ClusterPortal(Portal):
 def clear(cluster: Settings) -> None:
     """What an earlier portal left: its namespaces are not this one's, and stay its own otherwise."""
     argv = [str(find(cluster, "kubectl")), "--kubeconfig", str(cluster.kubeconfig)]
-    subprocess.run([*argv, "delete", "namespace", "-l", f"{OURS},trainhall.io/managed=true"], check=True, timeout=180)
+    subprocess.run([*argv, "delete", "namespace", "-l", f"{OURS},trainhall.io/instance=main"], check=True, timeout=180)
 
 
 def required(cluster: Settings) -> None:
