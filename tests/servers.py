@@ -1,7 +1,7 @@
 """A pytest plugin that starts PostgreSQL and Valkey once for a whole run, before Django's settings are read.
 
 Loaded with `-p tests.servers` (pyproject.toml): a conftest would come too late, since pytest-django reads the settings first.
-Workers of pytest-xdist inherit the addresses from the process that started the servers.
+Workers of pytest-xdist inherit PostgreSQL, where each has a database, from the process that started it.
 """
 
 from __future__ import annotations
@@ -26,9 +26,16 @@ _folders: list[Path] = []
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_load_initial_conftests() -> None:
-    if os.environ.get("PYTEST_XDIST_WORKER"):
+    if worker := os.environ.get("PYTEST_XDIST_WORKER"):
+        # its own files and its own channels: what another worker publishes would be heard here, too
+        os.environ["REDIS_URL"] = ""
+        _start(prefix=f"trainhall-tests-{worker}-")
         return
-    folder = Path(tempfile.mkdtemp(prefix="trainhall-tests-"))
+    _start(prefix="trainhall-tests-")
+
+
+def _start(*, prefix: str) -> None:
+    folder = Path(tempfile.mkdtemp(prefix=prefix))
     folder.chmod(0o711)  # PostgreSQL runs as another account when the tests run as root
     _folders.append(folder)
     home = find_home(folder, {"TRAINHALL_DATA_DIR": str(folder / "data")}, uid=os.geteuid())

@@ -139,7 +139,7 @@ def test_a_pass_over_a_slow_directory_ends_and_is_a_problem_that_is_shown(
         assert time.monotonic() - began < BOUND
     (row,) = DirectorySync.objects.all()
     assert not row.is_applied
-    assert row.problems == [["away", {"words": "It did not answer within 2 s."}]]
+    assert row.problems == [["away", {"words": "It did not answer within 2 s"}]]
 
 
 @pytest.mark.django_db(transaction=True)

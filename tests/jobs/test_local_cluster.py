@@ -387,8 +387,7 @@ def _open_copy(tmp_path: Path) -> Path:
     code = tmp_path / "code"
     for pattern in (
         "jobs/*.py",
-        "jobs/cluster/*.py",
-        "jobs/cluster/local/*.py",
+        "jobs/cluster/**/*.py",
         "tests/__init__.py",
         "tests/jobs/*.py",
     ):
