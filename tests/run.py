@@ -21,11 +21,19 @@ def pytest(*arguments: str) -> int:
     return subprocess.run([sys.executable, "-m", "pytest", "-q", *arguments], cwd=HERE.parent, check=False).returncode
 
 
+def in_two(*arguments: str) -> int:
+    """What failed beside another test is run once more, one after the other; the output has both."""
+    if not pytest(*TWO, *arguments):
+        return 0
+    print("\n--- once more, one after the other, what failed:\n", flush=True)
+    return pytest("--last-failed", "--last-failed-no-failures", "none", *arguments)
+
+
 def main() -> int:
     left_out = ("-m", "not chaos and not cluster", "--ignore=tests/browser", "--ignore=tests/bench")
-    failed = pytest(*TWO, *left_out, "tests", *sys.argv[1:])
+    failed = in_two(*left_out, "tests", *sys.argv[1:])
     if shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome"):
-        failed |= pytest(*TWO, "tests/browser", *sys.argv[1:])
+        failed |= in_two("tests/browser", *sys.argv[1:])
     elif os.environ.get("CI") == "true":
         print("Chromium is missing, and under CI the browser tests are mandatory.")
         failed = 1
