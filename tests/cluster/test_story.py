@@ -12,7 +12,7 @@ import pytest
 
 from deploy.devcluster import __main__ as program
 from deploy.devcluster.settings import read
-from tests.cluster.story import ClusterPortal, clear, required
+from tests.cluster.story import ClusterPortal, clear, free_port_of_both, required
 from tests.portal.running import until
 
 pytestmark = pytest.mark.cluster
@@ -53,7 +53,7 @@ def portal(containers: None) -> Iterator[ClusterPortal]:
     clear(cluster)
     folder = Path(tempfile.mkdtemp(prefix="trainhall-story-"))
     folder.chmod(0o711)  # PostgreSQL runs as another account when the tests run as root
-    portal = ClusterPortal(folder / "data", cluster=cluster)
+    portal = ClusterPortal(folder / "data", port=free_port_of_both(cluster), cluster=cluster)
     portal.connect()
     try:
         portal.start()
