@@ -136,24 +136,29 @@ class Api:
                 return
             more = {"continue": metadata["continue"]}
 
-    def lines(self, path: str, query: Query, *, read: float) -> Iterator[bytes]:
-        """A watch or a log, line by line as they come; the last may have no end. `read` is the longest silence in seconds."""
+    def chunks(self, path: str, query: Query, *, read: float) -> Iterator[bytes]:
+        """A stream as it comes; `read` is the longest silence in seconds."""
         with _in_our_words():
             response = self._send("GET", path, query, None, person=None, content="", read=read)
         chunks = response.stream(amt=None, decode_content=False)
-        rest = b""
         try:
             while True:
                 with _in_our_words():
                     chunk = next(chunks, None)
                 if chunk is None:
-                    break
-                *whole, rest = (rest + chunk).split(b"\n")
-                yield from whole
-            if rest:
-                yield rest
+                    return
+                yield chunk
         finally:
             response.close()  # what was not read is still coming: the connection cannot be used again
+
+    def lines(self, path: str, query: Query, *, read: float) -> Iterator[bytes]:
+        """The lines of a watch, of which the server bounds the length; the last may have no end."""
+        rest = b""
+        for chunk in self.chunks(path, query, read=read):
+            *whole, rest = (rest + chunk).split(b"\n")
+            yield from whole
+        if rest:
+            yield rest
 
     # For who speaks HTTP asynchronously
 

@@ -83,7 +83,10 @@ class KubernetesCluster:
 
     def observe(self, jobs: Collection[str] | None = None) -> Observation:
         if self._mirror is not None:
-            return self._mirror.observation(jobs)
+            seen = self._mirror.observation(jobs)
+            if jobs is None and "_follower" in self.__dict__:
+                self._follower.forget()
+            return seen
         listed, _version = self._watcher.list("/apis/batch/v1/jobs")
         pods, _version = self._watcher.list("/api/v1/pods")
         nodes, _version = self._watcher.list("/api/v1/nodes")

@@ -10,6 +10,7 @@ from jobs.cluster.fields import number, part, parts, text
 from jobs.cluster.kubernetes.mirror import ClusterMirror
 from jobs.cluster.kubernetes.tails import Position, Tail, Tails
 from jobs.cluster.manifests import AGENT, MAIN, SETUP
+from jobs.cluster.pods import GONE
 from jobs.cluster.port import LogPositions, Manifest, ObjectRef, RawLine
 
 FOLLOWED = (SETUP, MAIN, AGENT)  # in the order in which they begin
@@ -36,6 +37,13 @@ class ContainerLogs:
 
     def stop(self) -> None:
         self._tails.stop()
+
+    def forget(self) -> None:
+        """What was kept of pods that are gone for long."""
+        known = self._mirror.pod_uids()
+        self._tails.keep_only(known)
+        for uid in self._given.keys() - known:
+            del self._given[uid]
 
     def read(
         self, ref: ObjectRef, worker: str, *, after: int, limit: int, positions: LogPositions
@@ -76,7 +84,9 @@ class ContainerLogs:
         """None while the container has not begun: asking for its log would be an error each time."""
         uid = pod["metadata"]["uid"]
         status = _status(pod, container)
-        has_ended = bool(part(status, "state", "terminated")) or text(pod, "status", "phase") in ("Succeeded", "Failed")
+        # a pod that was deleted may have said last that it runs, and would be followed for ever
+        is_over = text(pod, "status", "phase") in ("Succeeded", "Failed") or text(pod, "metadata", "annotations", GONE)
+        has_ended = bool(part(status, "state", "terminated") or is_over)
         if not part(status, "state", "running") and not part(status, "state", "terminated"):
             return self._tails.get(uid, container)
         restarts = number(status, "restartCount") or 0

@@ -34,9 +34,7 @@ class ClusterMirror:
         self._by_owner: dict[str, dict[str, Manifest]] = {}  # pods by the UID of their Job, then by their own
         self._followers: dict[str, set[str]] = {}  # Jobs of other roles by the UID of the leader that owns them
         self._said: dict[str, dict[str, Manifest]] = {}  # events by the UID of what they are about, then by their own
-        self._over: dict[
-            str, float
-        ] = {}  # Jobs that are over by UID, and when we heard so, until pods were heard after that
+        self._over: dict[str, float] = {}  # Jobs that are over: when we heard so, until pods were heard after that
         self.jobs = Reflector(api, "/apis/batch/v1/jobs", gate=gate, page=page, changed=self._note_job)
         self.pods = Reflector(api, "/api/v1/pods", gate=gate, page=page, changed=self._note_pod, lean=_lean_pod)
         self.nodes = Reflector(api, "/api/v1/nodes", gate=gate, page=page, changed=_unnoticed)
@@ -128,6 +126,11 @@ class ClusterMirror:
         found = [pod for uid in jobs for pod in list(self._by_owner.get(uid, {}).values())]
         here = [pod for pod in found if place_of(pod) == (role, index)]
         return max(here, key=lambda pod: text(pod, "metadata", "creationTimestamp"), default=None)
+
+    def pod_uids(self) -> set[str]:
+        """Of all pods that are there, or gone since a moment."""
+        with self._news:
+            return {*self._gone, *(pod["metadata"]["uid"] for pod in _copy(self.pods))}
 
     def _tell(self, uids: Iterable[str]) -> None:
         with self._news:

@@ -23,9 +23,7 @@ WATCH = 10  # seconds after which the server ends a watch: on a quiet cluster no
 READ = 20.0  # seconds of silence after which the connection is taken for dead: `timeoutSeconds` never notices that
 RELIST = 60.0  # seconds between two lists: they repair whatever a watch missed
 FIRST_PAUSE, LONGEST_PAUSE = 0.5, 12.0  # after an error; doubled each time, and up to twice as long by chance
-SHORTEST = (
-    1.0  # seconds; a watch that ends sooner without a word is a server, or something before it, that cannot watch now
-)
+SHORTEST = 1.0  # seconds; a watch that ends sooner without a word is of a server that cannot watch now
 logger = logging.getLogger(__name__)
 
 

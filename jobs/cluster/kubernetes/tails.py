@@ -7,19 +7,20 @@ import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 import aiohttp
 
 from jobs.cluster.kubernetes.client import Api, NotThere
-from jobs.cluster.kubernetes.loglines import Entry, read_line
+from jobs.cluster.kubernetes.loglines import Entry, Lines, read_line
 from jobs.cluster.kubernetes.workloads import core_path
 from jobs.exceptions import ClusterRefuses, ClusterUnavailable
 
 MOST_WAITING = 20_000  # lines of one container that are read and not stored yet; then its stream is not read any more
 SILENCE = 120.0  # seconds without a line after which a stream is opened anew: it may be half open
+REST_SILENCE = 5.0  # the same for the end of a log: nothing else of the cluster is looked at meanwhile
 FIRST_PAUSE, LONGEST_PAUSE = 0.25, 15.0
 logger = logging.getLogger(__name__)
 
@@ -101,6 +102,11 @@ class Tails:
         self._tails[pod_uid, tail.container] = tail
         asyncio.run_coroutine_threadsafe(self._begin(tail), self._loop)
 
+    def keep_only(self, pod_uids: Collection[str]) -> None:
+        """Let go of every other pod: the mirror has forgotten it, and nobody asks for its log any more."""
+        for pod_uid in {pod_uid for pod_uid, _container in self._tails} - set(pod_uids):
+            self.drop(pod_uid)
+
     def drop(self, pod_uid: str) -> None:
         for key in [key for key in self._tails if key[0] == pod_uid]:
             self._end(self._tails.pop(key))
@@ -125,8 +131,10 @@ class Tails:
         skipped: dict[float, int] = {}
         before = Position(tail.read.time, tail.read.same)
         try:
-            for line in self._api.lines(tail.path(), tail.query(follow=False), read=30.0):
-                _take(tail, line, before, skipped)
+            lines = Lines()
+            for chunk in self._api.chunks(tail.path(), tail.query(follow=False), read=REST_SILENCE):
+                _take(tail, lines.feed(chunk), before, skipped)
+            _take(tail, lines.finish(), before, skipped)
         except NotThere:  # the pod is gone, and its log with it
             logger.debug("no log of %s %s any more", tail.pod, tail.container)
         except (ClusterUnavailable, ClusterRefuses) as error:
@@ -174,19 +182,18 @@ class Tails:
         async with session.get(url, params=tail.query(follow=True), headers=self._api.headers()) as answer:
             if answer.status != 200:
                 return  # it has not begun, or is gone: the caller asks again, ever less often
-            rest = b""
+            lines = Lines()
             async for chunk in answer.content.iter_any():
-                *lines, rest = (rest + chunk).split(b"\n")
-                for line in lines:
-                    _take(tail, line, before, skipped)
+                _take(tail, lines.feed(chunk), before, skipped)
                 while len(tail.waiting) > MOST_WAITING:
                     await asyncio.sleep(0.05)  # the server's own buffer fills, and the container's log lies on its disk
 
 
-def _take(tail: Tail, line: bytes, before: Position, skipped: dict[float, int]) -> None:
-    for entry in read_line(line):
-        if before.passes(entry, skipped):
-            tail.waiting.append((entry, tail.read.move(entry[0])))
+def _take(tail: Tail, lines: Iterable[tuple[bytes, int]], before: Position, skipped: dict[float, int]) -> None:
+    for line, left_out in lines:
+        for entry in read_line(line, left_out=left_out):
+            if before.passes(entry, skipped):
+                tail.waiting.append((entry, tail.read.move(entry[0])))
 
 
 def _session(api: Api) -> aiohttp.ClientSession:
