@@ -23,7 +23,7 @@ from deploy.devcluster import __main__ as program
 from deploy.devcluster.api import Api
 from deploy.devcluster.programs import find
 from deploy.devcluster.settings import CannotStart, read
-from tests.cluster.control_plane import ControlPlane
+from tests.cluster.control_plane import ControlPlane, of_this_checkout
 
 Kubectl = Callable[..., str]
 
@@ -48,7 +48,7 @@ def devcluster() -> Iterator[Path]:
     if named := os.environ.get("TRAINHALL_TEST_KUBECONFIG"):
         yield Path(named)
         return
-    settings = read({"CLUSTER_FAKE_NODES": "4", **os.environ})
+    settings = of_this_checkout()
     running = (settings.folder / "pki" / "done").exists() and Api(settings).ready()
     if not running:
         try:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from deploy.devcluster import __main__ as program
-from deploy.devcluster.settings import read
+from tests.cluster.control_plane import of_this_checkout
 from tests.cluster.story import ClusterPortal, clear, free_port_of_both, required
 from tests.portal.running import until
 
@@ -48,7 +48,7 @@ time.sleep(600)
 
 @pytest.fixture(scope="module")
 def portal(containers: None) -> Iterator[ClusterPortal]:
-    cluster = read()
+    cluster = of_this_checkout()
     required(cluster)
     clear(cluster)
     folder = Path(tempfile.mkdtemp(prefix="trainhall-story-"))
