@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import signal
 import tempfile
 import time
 from collections.abc import Iterator
@@ -165,4 +167,19 @@ def test_a_server_of_the_cluster_may_die_while_a_job_runs(portal: ClusterPortal,
     assert portal.lines(job) == [f"line {step}" for step in range(200)]
     (series,) = [one for one in portal.rest(f"jobs/{job}/series/")["series"] if one["key"] == "loss"]
     assert series["count"] == 200
+    until(lambda: not portal.objects_of(job), seconds=30, what="nothing of the job is on the cluster")
+
+
+@pytest.mark.parametrize(
+    "words", ["watch_cluster", "celery -A portal worker", "uvicorn", "valkey-server", "postgres -D"]
+)
+def test_a_process_of_the_portal_may_die_while_a_job_runs(portal: ClusterPortal, words: str) -> None:
+    job = portal.run(SLOW.format(steps=150))
+    until(lambda: "line 5" in portal.lines(job), seconds=60, what="it runs")
+    os.kill(portal.process_of(words), signal.SIGKILL)
+    until(lambda: portal.is_ready, seconds=60, what=f"the portal is ready without its {words}")
+    portal.over(job, "succeeded", seconds=120)
+    assert portal.lines(job) == [f"line {step}" for step in range(150)]
+    (series,) = [one for one in portal.rest(f"jobs/{job}/series/")["series"] if one["key"] == "loss"]
+    assert series["count"] == 150
     until(lambda: not portal.objects_of(job), seconds=30, what="nothing of the job is on the cluster")
