@@ -215,7 +215,8 @@ class Command(BaseCommand):
             self.say(f"  GPUs         {surroundings['TRAINHALL_LOCAL_GPUS']} virtual ones: they are counted, not real")
         if shutil.which("git") is None:
             self.say("  git          is not installed, so code cannot come from git URLs")
-        self.say("  stop         Ctrl-C: running jobs are queued again and start at the next make run\n")
+        becomes = "are queued again and start" if settings.HAS_LOCAL_CLUSTER else "go on, and are found again"
+        self.say(f"  stop         Ctrl-C: running jobs {becomes} at the next make run\n")
 
     def stop_all(self, home: Home, supervisor: Supervisor) -> None:
         """DESIGN 11.7: nothing new starts, pods end, their ends are stored, then everything else."""
