@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import signal
 import subprocess
@@ -14,7 +15,7 @@ import pytest
 
 from jobs.entry import shell_argv
 
-CHECKPOINT = f"""{sys.executable} -c '
+CHECKPOINT = f"""{shlex.quote(sys.executable)} -c '
 import signal, sys, time
 def save(*_):
     time.sleep(0.3)

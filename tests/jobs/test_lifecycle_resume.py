@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import shutil
 import time
 from pathlib import Path
@@ -33,7 +34,7 @@ def lines(job: Job, attempt: int) -> list[str]:
 
 @pytest.mark.django_db(transaction=True)
 def test_a_released_job_goes_on_at_the_step_it_saved(hall: Hall, alice: Any) -> None:
-    job = hall.submit(alice, f"python {EXAMPLE}", resources={"gpus": 2}, stop_grace="20s")
+    job = hall.submit(alice, f"python {shlex.quote(str(EXAMPLE))}", resources={"gpus": 2}, stop_grace="20s")
     hall.go()
     hall.until(job, lambda found: found.status == JobStatus.RUNNING)
     hall.until(job, lambda found: bool(lines(found, 1)))

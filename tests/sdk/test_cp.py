@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 import threading
@@ -263,7 +264,7 @@ def test_a_token_that_is_none(trainhall: Run, token: str) -> None:
 def test_a_disk_that_is_full(files: Files, tmp_path: Path) -> None:
     files.put("out/model", b"x" * 1_000_000)
     done = subprocess.run(
-        ["/bin/sh", "-c", f"ulimit -f 100; exec {sys.executable} -m trainhall cp {JOB}:out/model ."],
+        ["/bin/sh", "-c", f"ulimit -f 100; exec {shlex.quote(sys.executable)} -m trainhall cp {JOB}:out/model ."],
         env={
             "PATH": os.environ["PATH"],
             "PYTHONPATH": str(SDK),
