@@ -24,6 +24,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from accounts.directory import Directory, read_search
 from portal.embedded import demo_people
 from portal.embedded.slapd import ADMIN_DN, READER_DN, SUFFIX, Slapd, is_installed
+from tests.ports import free_port
 
 SECRET = "opens the lab"
 READER_SECRET = "only reads"
@@ -192,11 +193,6 @@ def slowed(port: int, *, delay: float = 0.0, drip: float = 0.0) -> Iterator[int]
             thread.join()
             for one in opened:
                 one.close()
-
-
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as found:
-        return int(found.getsockname()[1])
 
 
 def certificate(folder: Path, address: str) -> tuple[Path, Path, Path]:

@@ -15,13 +15,14 @@ export function startDraft(form) {
   let timer = 0;
   let unsaved = false;
   let stopped = false;
+  let leaving = false;
   let running = Promise.resolve();
   const early = [...form.elements].some(typedIn); // by somebody quicker than this script
 
   const address = () => location.pathname + location.search;
   const keep = () => {
     try {
-      localStorage.setItem(slot, JSON.stringify({ path: address(), at: Date.now(), values: valuesOf(form) }));
+      localStorage.setItem(slot, JSON.stringify({ path: address(), at: Date.now(), id: form.elements.draft.value, values: valuesOf(form) }));
     } catch {
       // larger than the browser keeps: the portal has it a moment later
     }
@@ -45,9 +46,11 @@ export function startDraft(form) {
       return;
     }
     sessionIsBack();
-    if (form.elements.draft.value !== answer.id) {
-      form.elements.draft.value = answer.id;
-      const url = `${form.dataset.pageUrl}?draft=${answer.id}`;
+    form.elements.draft.value = answer.id;
+    // a reload that has begun comes back to the address as it was, and finds what was typed in this browser only
+    if (leaving) return keep();
+    const url = `${form.dataset.pageUrl}?draft=${answer.id}`;
+    if (address() !== url) {
       form.action = url; // who signs in again in between comes back to it
       history.replaceState(history.state, "", url);
     }
@@ -69,6 +72,9 @@ export function startDraft(form) {
     unsaved = true;
     soon();
   });
+  window.addEventListener("beforeunload", () => {
+    leaving = true;
+  });
   window.addEventListener("pagehide", () => {
     if (unsaved && !stopped) send(form, form.elements.draft.value, true);
   });
@@ -78,6 +84,7 @@ export function startDraft(form) {
     changed() {
       if (stopped) return;
       unsaved = true;
+      leaving = false; // it was a download, or thought better of
       keep();
       soon();
     },
@@ -97,6 +104,7 @@ export function startDraft(form) {
       if (!draft.values || Date.now() - draft.at > MAX_AGE) localStorage.removeItem(slot);
       else if (draft.path === address()) {
         fill(form, draft.values);
+        if (draft.id) form.elements.draft.value = draft.id;
         unsaved = true;
         soon();
         toast(gettext("What you typed before is back."));

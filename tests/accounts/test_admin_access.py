@@ -15,8 +15,9 @@ from accounts.models import AuditEvent, GroupMapping, Membership, Namespace, Use
 from portal.embedded.demo_people import GROUPS, PEOPLE
 from portal.embedded.slapd import Slapd
 from tests.accounts.test_ldap import sign_in
-from tests.directory import changed, free_port, known
+from tests.directory import changed, known
 from tests.factories import make_job
+from tests.ports import free_port
 
 pytestmark = pytest.mark.django_db
 ACCESS, RULES, SYNC = "/admin/access/", "/api/v1/group-mappings/", "/api/v1/sync/"

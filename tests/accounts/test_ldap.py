@@ -16,7 +16,8 @@ from accounts.models import AuditEvent, GroupMapping, LoginAttempt, Membership, 
 from portal.embedded.demo_people import CAST, ENDED, GROUPS, ODD, PEOPLE, entry, hashed
 from portal.embedded.slapd import SUFFIX, Slapd
 from tests.cast import PASSWORD
-from tests.directory import SECRET, as_admin, binds, black_hole, certificate, changed, free_port, known
+from tests.directory import SECRET, as_admin, binds, black_hole, certificate, changed, known
+from tests.ports import free_port
 
 LOGIN = "/login/"
 LABEL = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")

@@ -23,8 +23,9 @@ from accounts.models import AuditEvent, GroupMapping, LoginAttempt, Membership, 
 from accounts.tasks import follow_openid_groups
 from tests.accounts.test_own_paths import HOSTILE
 from tests.cast import PASSWORD
-from tests.directory import black_hole, certificate, free_port
+from tests.directory import black_hole, certificate
 from tests.openid import SECRET, Key, Op, b64, known_provider, token, unsigned, with_secret
+from tests.ports import free_port
 
 BEGIN, ANSWER = "/login/oidc/", "/login/oidc/answer/"
 pytestmark = pytest.mark.django_db

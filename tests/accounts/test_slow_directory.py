@@ -16,7 +16,8 @@ from accounts.hashing import NoTurn, Turns
 from accounts.models import DirectorySync, LoginAttempt, User
 from portal.embedded.slapd import Slapd
 from tests.cast import PASSWORD
-from tests.directory import SECRET, black_hole, free_port, known, slowed
+from tests.directory import SECRET, black_hole, known, slowed
+from tests.ports import free_port
 
 pytestmark = pytest.mark.django_db
 BOUND = 5.0

@@ -24,8 +24,8 @@ from pathlib import Path
 from place import Portal, Table, p95, portal, quiet
 
 from portal.embedded import demo_people
-from portal.embedded.claims import free_port
 from portal.embedded.slapd import READER_DN, SUFFIX, Slapd
+from tests.ports import free_port
 
 PEOPLE, GROUPS = 5_000, 500
 RATE, SECONDS = 20, 60

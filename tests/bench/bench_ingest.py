@@ -177,7 +177,7 @@ def compare(name: str, ports: tuple[int, int], ours: list[tuple[str, str]], body
 def main() -> int:
     with servers():
         jobs = prepare()
-        from tests.metrics.server import free_port
+        from tests.ports import free_port
 
         ports = (free_port(), free_port())
         targets = [(f"/api/v1/jobs/{job}/ingest/", token) for job, token in jobs]

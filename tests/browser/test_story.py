@@ -105,6 +105,33 @@ def test_a_reload_loses_nothing_but_secrets(visit: Any) -> None:
     assert page.input_value("input[name=tags]") == "one, two"
 
 
+def test_a_reload_while_the_draft_is_on_its_way_loses_nothing(visit: Any) -> None:
+    """The answer comes after the reload has begun: the page that is on its way has the address without the draft."""
+    page = visit().sign_in("carol")
+    fill_form(page, name="overtaken", script="print('draft')", command="python train.py")
+    drafts: list[Any] = []
+    page.route("**/api/v1/drafts/", lambda route: drafts.append(route))
+
+    def slow(route: Any) -> None:
+        if drafts:
+            drafts.pop().continue_()
+            time.sleep(1)
+        route.continue_()
+
+    page.route("**/jobs/new/", slow)
+    page.fill("input[name=tags]", "one, two")
+    page.wait_for_timeout(1500)
+    assert len(drafts) == 1
+    page.reload()
+    assert page.input_value("input[name=name]") == "overtaken"
+    assert page.input_value("input[name=tags]") == "one, two"
+    page.unroute_all()
+    expect(page.locator("[data-draft-said]")).to_contain_text("Draft saved", timeout=5000)
+    page.goto("/jobs/new/")
+    assert page.locator("[data-draft] a", has_text="overtaken").count() == 1
+    assert page.input_value("input[name=name]") == ""
+
+
 def test_a_lost_connection_says_so_and_brings_everything_back_once(visit: Any) -> None:
     alice = visit()
     page = alice.sign_in("alice")
@@ -160,8 +187,8 @@ def test_the_list_follows_without_a_reload(visit: Any, portal: Any) -> None:
     page.goto("/jobs/?namespace=vision")
     expect(page.locator("[data-live]").first).to_contain_text("live", timeout=8000)
     job = portal.submit("sleep 2")
-    fresh = page.locator("[data-fresh-button]")
-    row = page.locator(f'[data-row="{job}"]')
+    fresh = page.locator("[data-fresh-button]:visible")
+    row = page.locator(f'[data-row="{job}"]')  # at once where the list was empty
     expect(fresh.or_(row).first).to_be_visible(timeout=5000)
     if not row.count():
         fresh.click()

@@ -10,7 +10,7 @@ import time
 from collections import Counter
 from types import TracebackType
 
-from tests.portal.running import free_port
+from tests.ports import free_port
 
 FAULTS = ("cut", "silent", "busy", "refused", "lost answer")
 BUSY = b"HTTP/1.1 429 Too Many Requests\r\nRetry-After: 1\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}"

@@ -38,6 +38,14 @@ def hall(folder: Path, slapd: Slapd) -> Iterator[Hall]:
     try:
         hall.start()
         hall.token = hall.manage("create_token", "admin").stdout.strip()
+        admin = Person(hall, "admin", (hall.data / "demo-password").read_text().strip())
+        # a directory of one's own comes without the demo's project and rule
+        for path, fields in (
+            ("/admin/access/projects/", {"project": "vision"}),
+            ("/admin/access/", {"group": "vision", "namespace": "vision", "role": "member"}),
+        ):
+            assert 'aria-invalid="true"' not in admin.post(path, **fields)
+        admin.post("/admin/access/sync/")
         yield hall
     finally:
         hall.kill_all()

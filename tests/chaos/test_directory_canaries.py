@@ -17,7 +17,8 @@ from portal.embedded.slapd import Slapd
 from tests.chaos.hall import Hall
 from tests.chaos.person import Person
 from tests.chaos.test_canaries import Listener, redis_url
-from tests.directory import as_admin, black_hole, certificate, free_port, needs_directory, slowed
+from tests.directory import as_admin, black_hole, certificate, needs_directory, slowed
+from tests.ports import free_port
 
 pytestmark = pytest.mark.chaos
 

@@ -25,8 +25,9 @@ from portal.embedded import demo_people
 from portal.embedded.demo_people import PEOPLE
 from portal.embedded.slapd import Slapd, find
 from tests.chaos.hall import Hall
-from tests.directory import READER_SECRET, SECRET, free_port, needs_directory
+from tests.directory import READER_SECRET, SECRET, needs_directory
 from tests.portal.running import until
+from tests.ports import free_port
 
 pytestmark = pytest.mark.chaos
 BAR = 0.5  # seconds: p95 of a sign-in, flood or not

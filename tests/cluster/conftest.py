@@ -28,6 +28,8 @@ from tests.cluster.control_plane import ControlPlane, of_this_checkout
 Kubectl = Callable[..., str]
 
 
+# before the plugin's own, which writes the groups into the names
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """With two workers one has the node with real containers, whose servers tests kill; the other kills planes of its own."""
     for item in items:

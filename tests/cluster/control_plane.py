@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
-import socket
 import ssl
 import time
 from collections.abc import Callable
@@ -15,6 +13,7 @@ from deploy.devcluster import __main__ as program
 from deploy.devcluster import control, servers
 from deploy.devcluster.api import Api
 from deploy.devcluster.settings import Settings, read
+from tests.ports import free_port
 
 JSON_MERGE = "application/merge-patch+json"
 
@@ -27,7 +26,7 @@ def of_this_checkout() -> Settings:
 class ControlPlane:
     def __init__(self, folder: Path, *, fake_nodes: int = 0) -> None:
         self.settings: Settings = read(
-            {"CLUSTER_DIR": str(folder), "CLUSTER_PORT": str(_free_block()), "CLUSTER_NODES": "0"}
+            {"CLUSTER_DIR": str(folder), "CLUSTER_PORT": str(free_port(row=12)), "CLUSTER_NODES": "0"}
             | {"CLUSTER_FAKE_NODES": str(fake_nodes)}
         )
         self.api: Api | None = None
@@ -114,19 +113,6 @@ SPEC = {
     "schedulerName": "nobody",
     "containers": [{"name": "main", "image": "localhost/busybox:1"}],
 }
-
-
-def _free_block() -> int:
-    """The first of twelve ports in a row that nobody listens on."""
-    for first in range(21443, 29000, 20):
-        with contextlib.ExitStack() as all_of_them:
-            try:
-                for port in range(first, first + 12):
-                    all_of_them.enter_context(socket.create_server(("127.0.0.1", port)))
-            except OSError:
-                continue
-        return first
-    raise OSError("no twelve free ports in a row")
 
 
 def within(seconds: float, question: Callable[[], Any], *, what: str = "") -> float:

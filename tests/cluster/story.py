@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import socket
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,7 +16,7 @@ from deploy.devcluster import portal as dev
 from deploy.devcluster import servers
 from deploy.devcluster.programs import find
 from deploy.devcluster.settings import Settings
-from tests.portal.running import Portal, free_port, until
+from tests.portal.running import Portal, until
 
 OURS = "app.kubernetes.io/managed-by=trainhall"
 SMALL = {"cpus": "100m", "memory": "128Mi"}
@@ -105,17 +104,6 @@ class ClusterPortal(Portal):
         process.kill()
         process.wait(10)
         yield
-
-
-def free_port_of_both(cluster: Settings) -> int:
-    """One that neither loopback nor the interface of the pods has in use, also not at the near end of a connection."""
-    while True:
-        port = free_port()
-        try:
-            socket.create_server((cluster.node_address, port), reuse_port=False).close()
-        except OSError:
-            continue
-        return port
 
 
 def clear(cluster: Settings) -> None:

@@ -14,8 +14,9 @@ import pytest
 
 from deploy.devcluster import __main__ as program
 from tests.cluster.control_plane import of_this_checkout
-from tests.cluster.story import ClusterPortal, clear, free_port_of_both, required
+from tests.cluster.story import ClusterPortal, clear, required
 from tests.portal.running import until
+from tests.ports import free_port
 
 pytestmark = pytest.mark.cluster
 
@@ -55,7 +56,7 @@ def portal(containers: None) -> Iterator[ClusterPortal]:
     clear(cluster)
     folder = Path(tempfile.mkdtemp(prefix="trainhall-story-"))
     folder.chmod(0o711)  # PostgreSQL runs as another account when the tests run as root
-    portal = ClusterPortal(folder / "data", port=free_port_of_both(cluster), cluster=cluster)
+    portal = ClusterPortal(folder / "data", port=free_port("127.0.0.1", cluster.node_address), cluster=cluster)
     portal.connect()
     try:
         portal.start()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import http.client
 import json
 import os
-import socket
 import subprocess
 import sys
 import time
@@ -17,6 +16,8 @@ from typing import Any
 from urllib.parse import quote
 
 from django.db import connections
+
+from tests.ports import free_port
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 
@@ -42,13 +43,6 @@ def database_url() -> str:
     login = f"{quote(known['USER'])}:{quote(known['PASSWORD'])}@" if known["USER"] else ""
     host = f"?host={quote(known['HOST'], safe='')}" + (f"&port={known['PORT']}" if known["PORT"] else "")
     return f"postgresql://{login}/{known['NAME']}{host}"
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 @contextmanager

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -18,14 +17,10 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
+from tests.ports import free_port
+
 CHECKOUT = Path(__file__).resolve().parent.parent.parent
 OURS = ("PORT", "DATABASE_URL", "REDIS_URL", "DJANGO_SETTINGS_MODULE")
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def until(question: Callable[[], Any], *, seconds: float, what: str) -> Any:

@@ -16,7 +16,8 @@ from websockets.exceptions import InvalidStatus
 from websockets.sync.client import connect
 
 from tests.flows.access_table import ADMIN, ROUTES
-from tests.portal.running import Portal, Visitor, free_port, until
+from tests.portal.running import Portal, Visitor, until
+from tests.ports import free_port
 
 pytestmark = pytest.mark.chaos
 BOB = "2"  # the demo people are made in the order of their names, and no story here needs him

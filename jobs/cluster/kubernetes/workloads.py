@@ -47,7 +47,7 @@ class Workloads:
         for kind, child in (("services", objects.service), ("configmaps", objects.config_map)):
             if child is not None:
                 self._create_child(core_path(namespace, kind), _owned(child, owner))
-                faults.point(f"kubernetes.create.after_{kind}")
+                faults.point("kubernetes.create.after_child")
         if objects.secret is not None:
             self._create_secret(core_path(namespace, "secrets"), _owned(objects.secret, owner))
         return uid
