@@ -79,7 +79,10 @@ function withdraw(page) {
   const links = [["/jobs/", gettext("Jobs")], ["/me/namespaces/", gettext("What I may do")]].map(([href, text]) =>
     Object.assign(document.createElement("a"), { className: "btn", href, textContent: text }),
   );
-  card.append(heading, why, ...links.flatMap((link) => [link, " "]));
+  const row = document.createElement("div");
+  row.className = "row";
+  row.append(...links);
+  card.append(heading, why, row);
   page.before(card);
   page.hidden = true;
   document.title = `${words} · Trainhall`;
