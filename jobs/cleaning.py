@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from django.conf import settings
-from django.db.models import Exists, OuterRef, QuerySet
+from django.db.models import Exists, OuterRef, Q, QuerySet
 from django.utils import timezone
 
 from jobs import dispatch, lifecycle
@@ -19,8 +19,8 @@ from jobs.cluster.manifests import is_same
 from jobs.cluster.port import Cluster, Manifest, ObjectRef
 from jobs.cluster.registry import connect
 from jobs.exceptions import ClusterForbids, ClusterRefuses, ClusterUnavailable, ObjectDiffers
-from jobs.models import Attempt, Job
-from jobs.states import FINAL
+from jobs.models import ADOPTED, Attempt, Job
+from jobs.states import FINAL, Reason
 
 PER_HOUR = 100  # jobs whose files may go: a wrong clock or setting is noticed before much is lost
 LEFT_PER_PASS = 100  # the same for objects of attempts that are over
@@ -54,9 +54,13 @@ def _past_keeping(now: datetime) -> QuerySet[Job]:
     """Jobs that are over, with every object seen gone."""
     left = Attempt.objects.filter(job=OuterRef("pk"), deleted_at=None)
     past = now - timedelta(days=settings.TRAINHALL_KEEP_FILES)
-    return Job.objects.filter(
-        ~Exists(left), status__in=FINAL, cleaned_at=None, finished_at__lte=past, attempt_number__gt=0
-    ).order_by("finished_at")
+    return (
+        Job.objects.filter(
+            ~Exists(left), status__in=FINAL, cleaned_at=None, finished_at__lte=past, attempt_number__gt=0
+        )
+        .exclude(origin=ADOPTED)
+        .order_by("finished_at")
+    )
 
 
 def _remove_files(job: Job) -> bool:
@@ -78,6 +82,7 @@ def _remove_files(job: Job) -> bool:
 def remove_left_objects() -> int:
     """Delete objects of attempts that ended a while ago and were never seen gone; how many are gone now."""
     left = Attempt.objects.filter(deleted_at=None, ended_at__lte=timezone.now() - LEFT_FOR).order_by("ended_at")
+    left = left.exclude(Q(job__origin=ADOPTED) & ~Q(stop_code=Reason.STOPPED))  # those objects are their makers'
     if left.count() > LEFT_PER_PASS:
         logger.error("%d attempts that are over left objects; %d are looked at now.", left.count(), LEFT_PER_PASS)
     found: dict[str, list[Attempt]] = defaultdict(list)

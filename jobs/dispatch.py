@@ -16,9 +16,10 @@ from django.utils import timezone
 
 from jobs import credentials, faults, lifecycle, shared_secrets, tenancy
 from jobs.checkpoints import resume_from
+from jobs.cluster.adopted import workers_of
 from jobs.cluster.manifests import Rendering, render
 from jobs.cluster.messages.creation import of_refusal
-from jobs.cluster.observed import Observed
+from jobs.cluster.observed import DELETED, Observed
 from jobs.cluster.port import Cluster, ObjectRef, Objects
 from jobs.cluster.registry import connect, helper_image, internal_url
 from jobs.exceptions import ClusterForbids, ClusterRefuses, ClusterUnavailable, ObjectDiffers, ObjectGone, SecretGone
@@ -96,7 +97,7 @@ def launch(attempt_id: int) -> None:
 
 def _knows_resume(attempt: Attempt) -> bool:
     """Store the checkpoint that an attempt is to go on from; False where its cluster cannot be asked for it now."""
-    if attempt.resume_from is not None or attempt.ended_at or attempt.stop_code:
+    if attempt.resume_from is not None or attempt.ended_at or attempt.stop_code or attempt.job.is_adopted:
         return True
     try:
         attempt.resume_from = resume_from(attempt)
@@ -117,6 +118,9 @@ def _launch(attempt: Attempt) -> None:
     try:
         port = connect(attempt.cluster_id)
         tenancy.ensure(port, attempt.cluster, job.namespace)
+        if job.is_adopted:
+            _release_adopted(port, attempt)
+            return
         objects = objects_of(attempt)
         faults.point("launch.before_create")
         uid = port.create(objects, person=person_of(job.owner))
@@ -128,10 +132,7 @@ def _launch(attempt: Attempt) -> None:
         elif attempt.uid != uid:
             raise ObjectDiffers(f"{attempt.object_name} is not the object that was created before.")
         port.release(reference(attempt))
-        faults.point("launch.after_release")
-        attempt.released_at = timezone.now()
-        attempt.save(update_fields=["released_at"])
-        lifecycle.explain(job, Reason.SETTING_UP, "Its pods are starting.")
+        _note_release(attempt)
     except ClusterUnavailable as error:
         _launch_later(attempt, error)
     except ClusterForbids as error:
@@ -144,6 +145,28 @@ def _launch(attempt: Attempt) -> None:
         _give_up(attempt, Reason.SECRET_GONE, str(error), hold=True)
     except (ClusterRefuses, ObjectDiffers, ObjectGone) as error:
         _give_up(attempt, Reason.REFUSED_BY_CLUSTER, f"The cluster refuses it: {error}", hold=False)
+
+
+def _note_release(attempt: Attempt) -> None:
+    faults.point("launch.after_release")
+    attempt.released_at = timezone.now()
+    attempt.save(update_fields=["released_at"])
+    lifecycle.explain(attempt.job, Reason.SETTING_UP, "Its pods are starting.")
+
+
+def _release_adopted(port: Cluster, attempt: Attempt) -> None:
+    """Its object is there, made by somebody else: it is what was queued, or it is not started."""
+    job = attempt.job
+    found = port.find(reference(attempt))
+    if found is None:
+        lifecycle.end_attempt(attempt, code=Reason.STOPPED, reason=DELETED, exit_code=None)
+        lifecycle.move(job, JobStatus.CANCELLED, code=Reason.STOPPED, reason=DELETED, finished_at=timezone.now())
+        Attempt.objects.filter(pk=attempt.pk).update(deleted_at=timezone.now())
+        return
+    if workers_of(found) != job.workers:
+        raise ObjectDiffers(f"It asks for {workers_of(found)} pods now and was queued with {job.workers}.")
+    port.release(reference(attempt), job_id=job.pk, time_limit=job.spec["time_limit"])
+    _note_release(attempt)
 
 
 def _give_up(attempt: Attempt, code: Reason, text: str, *, hold: bool) -> None:
@@ -169,11 +192,13 @@ def stop(attempt_id: int) -> None:
 def _stop(attempt: Attempt) -> None:
     job, port, ref = attempt.job, connect(attempt.cluster_id), reference(attempt)
     by_person = attempt.stop_code in (Reason.STOPPED, Reason.HELD)
-    person = person_of(job.owner) if by_person else None
+    is_nobodys = job.is_adopted and not job.adoption.is_known  # then a lead stops it, whom the cluster need not know
+    person = person_of(job.owner) if by_person and not is_nobodys else None
     if not attempt.released_at:
         # nothing of the user's has run; a create that crashed may have left the object, whose uid we then never read
-        port.delete(ref, person=person)
-        if left := _still_there(port, ref):
+        if not job.is_adopted or attempt.stop_code == Reason.STOPPED:
+            port.delete(ref, person=person)
+        if left := _still_there(port, ref, unless_suspended=job.is_adopted):
             # released by a process that died before it could store that: its pods end now, and the watcher settles it
             attempt.uid, attempt.released_at, attempt.stop_requested_at = left, timezone.now(), timezone.now()
             attempt.save(update_fields=["uid", "released_at", "stop_requested_at"])
@@ -210,8 +235,13 @@ def end_the_rest(attempt: Attempt) -> None:
 
 
 def delete_objects(attempt: Attempt) -> bool:
-    """Remove what an attempt that is over left on its cluster; True once it is gone, which may take another look."""
+    """Remove what an attempt that is over left on its cluster; True once it is gone, which may take another look.
+
+    What was adopted is its maker's, and stays unless somebody has stopped it here.
+    """
     port = connect(attempt.cluster_id)
+    if attempt.job.is_adopted and attempt.stop_code != Reason.STOPPED:
+        return bool(Attempt.objects.filter(pk=attempt.pk, deleted_at=None).update(deleted_at=timezone.now()))
     try:
         port.delete(reference(attempt), person=None)
         if _still_there(port, reference(attempt)):
@@ -225,9 +255,11 @@ def delete_objects(attempt: Attempt) -> bool:
     return bool(Attempt.objects.filter(pk=attempt.pk, deleted_at=None).update(deleted_at=timezone.now()))
 
 
-def _still_there(port: Cluster, ref: ObjectRef) -> str:
+def _still_there(port: Cluster, ref: ObjectRef, *, unless_suspended: bool = False) -> str:
     """The UID of an object that is there although it was deleted: its pods have not ended yet."""
     found = port.find(ref)
+    if found and unless_suspended and found["spec"].get("suspend"):
+        return ""
     return str(found["metadata"]["uid"]) if found else ""
 
 

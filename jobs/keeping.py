@@ -20,6 +20,6 @@ def time_limit(job: Job) -> timedelta:
 
 def kept_until(job: Job) -> datetime | None:
     """When the files of a job that is over go; None while it is not over, or where there never were any."""
-    if job.finished_at is None or not job.is_final or not job.attempt_number:
+    if job.finished_at is None or not job.is_final or not job.attempt_number or job.is_adopted:
         return None
     return job.finished_at + timedelta(days=settings.TRAINHALL_KEEP_FILES)

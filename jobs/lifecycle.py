@@ -21,6 +21,8 @@ from jobs.gang import leader_name, places
 from jobs.models import Attempt, Job, JobEvent, JobSecret, UsageInterval, Worker
 from jobs.states import FINAL, NOT_CHARGED, JobStatus, Reason, check_move
 
+ONCE = "It was made with kubectl, and such a job is started once: make it again to run it again."
+
 
 def write(job: Job, **fields: Any) -> bool:
     """Write fields of a job, once. False if somebody else wrote it since it was read."""
@@ -113,6 +115,7 @@ def admit(job: Job, nodes: Sequence[str]) -> Attempt | None:
     groups = job.pod_groups
     waited = job.waited_seconds + (now - job.queued_at).total_seconds()
     text = f"Admitted on {', '.join(dict.fromkeys(nodes))}; its pods are being made."
+    adopted = job.adoption if job.is_adopted else None
     with transaction.atomic():
         if not move(
             job,
@@ -130,8 +133,9 @@ def admit(job: Job, nodes: Sequence[str]) -> Attempt | None:
             job=job,
             number=number,
             cluster_id=job.cluster_id,
-            kubernetes_namespace=job.namespace.kubernetes_name,
-            object_name=leader_name(job.pk, number, groups),
+            kubernetes_namespace=adopted.kubernetes_namespace if adopted else job.namespace.kubernetes_name,
+            object_name=adopted.object_name if adopted else leader_name(job.pk, number, groups),
+            uid=adopted.uid if adopted else "",
             placement=list(nodes),
             admitted_at=now,
         )
@@ -232,6 +236,8 @@ def _move_on(job: Job, attempt: Attempt, status: JobStatus | None, code: Reason,
         return move(job, JobStatus.CANCELLED, code=Reason.STOPPED, reason=_stopped_text(job, attempt, by), **over)
     if status == JobStatus.SUCCEEDED:
         return move(job, JobStatus.SUCCEEDED, code=code, reason=text, **over)
+    if job.is_adopted and attempt.released_at:
+        return _end_adopted(job, attempt, status, code, text, over)
     if attempt.stop_code in NOT_CHARGED:
         held = f"Held by {job.held_by.username}. " if attempt.stop_code == Reason.HELD and job.held_by else ""
         late = attempt.stop_code == Reason.START_TIMEOUT
@@ -270,6 +276,18 @@ def _move_on(job: Job, attempt: Attempt, status: JobStatus | None, code: Reason,
         shown=f"{told} {because}".strip(),
         **over,
     )
+
+
+def _end_adopted(
+    job: Job, attempt: Attempt, status: JobStatus | None, code: Reason, text: str, over: dict[str, Any]
+) -> bool:
+    """Its one object is used up, whatever ended it: there is no manifest of ours from which to make another."""
+    if status == JobStatus.CANCELLED:
+        return move(job, JobStatus.CANCELLED, code=code, reason=text, **over)
+    again = attempt.stop_code in NOT_CHARGED or code in NOT_CHARGED
+    words = f" {ONCE}" if again else ""
+    told = attempt.cause.get("text") or text
+    return move(job, JobStatus.FAILED, code=code, reason=f"{text}{words}", shown=f"{told}{words}", **over)
 
 
 def _not_charged(job: Job) -> str:

@@ -15,9 +15,10 @@ from django.db import OperationalError, connection
 from django.db.models import Q, QuerySet
 from django.utils import timezone
 
-from jobs import dispatch, failures, faults, lifecycle, live
+from jobs import adoption, dispatch, failures, faults, lifecycle, live
 from jobs.cluster.events import by_object
 from jobs.cluster.observed import Observed, WorkerState, free_capacity, observe_attempt
+from jobs.cluster.places import numbered
 from jobs.cluster.port import Cluster as Port
 from jobs.cluster.port import Manifest, Observation
 from jobs.cluster_events import EventKeeper
@@ -110,6 +111,7 @@ class Mirror:
         self.store_nodes(seen)
         self.live.clear()
         self._bring_in_line(attempts, seen)
+        adoption.look(self.name, self.port, seen.jobs)
         self.repaired_at = began
 
     def repair_some(self) -> None:
@@ -131,11 +133,14 @@ class Mirror:
         seen = self.port.observe()
         self.store_nodes(seen)
         self._bring_in_line(attempts, seen)
+        adoption.look(self.name, self.port, seen.jobs)
 
     def look_at(self, uids: Collection[str]) -> None:
         """Only the attempts whose objects changed: with thousands on a cluster a full look for each change would be too slow."""
         attempts = list(self._attempts().filter(uid__in=uids))
-        self._bring_in_line(attempts, self.port.observe(uids))
+        seen = self.port.observe(uids)
+        self._bring_in_line(attempts, seen)
+        adoption.look(self.name, self.port, seen.jobs, asked=uids)
 
     def _attempts(self) -> QuerySet[Attempt]:
         return (
@@ -163,6 +168,8 @@ class Mirror:
             names = job_names(attempt.job_id, attempt.number, attempt.job.pod_groups)[1:]
             beside = [job for job in others[attempt.uid] if job["metadata"]["name"] in names]
             all_pods = [pod for uid in (attempt.uid, *_uids(beside)) for pod in pods[uid]]
+            if attempt.job.is_adopted:
+                all_pods = numbered(jobs.get(attempt.uid) or adoption.last_form(attempt.job), all_pods)
             events = [event for uid in (attempt.uid, *_uids(beside), *_uids(all_pods)) for event in said.get(uid, ())]
             heard.append((attempt, events, all_pods))
             looks.append(Look.at(attempt, jobs.get(attempt.uid), all_pods, others=beside, events=events))
@@ -221,13 +228,15 @@ class Look:
     ) -> Look:
         leader = attempt.job.pod_groups[0]
         observed = observe_attempt(
-            manifest or {"spec": {"parallelism": leader.count}},  # gone: then only we know how many it had
+            # gone: then only we know how many it had
+            manifest or adoption.last_form(attempt.job) or {"spec": {"parallelism": leader.count}},
             pods,
             others=others,
             role=leader.role,
             deleted=manifest is None,
             events=events,
             stopped=attempt.stop_requested_at is not None,
+            adopted=attempt.job.is_adopted,
         )
         workers = list(attempt.workers.all())
         return cls(attempt, manifest, observed, workers, update_workers(workers, observed.workers))
@@ -338,7 +347,9 @@ def update_workers(workers: Sequence[Worker], states: Sequence[WorkerState]) -> 
     """Copy what was observed onto the rows; those that changed."""
     rows = {(worker.role, worker.index): worker for worker in workers}
     changed = []
-    for state in states:
+    for state in {
+        (state.role, state.index): state for state in states
+    }.values():  # the last of those in one place counts
         worker = rows.get((state.role, state.index))
         if worker is None:
             continue

@@ -10,7 +10,7 @@ from celery.exceptions import SoftTimeLimitExceeded
 from django.db.models import Q
 from django.utils import timezone
 
-from jobs import cleaning, code, departures, dispatch, limits, surveys, tenancy
+from jobs import adoption, cleaning, code, departures, dispatch, limits, surveys, tenancy
 from jobs.logs import sealing
 from jobs.models import Attempt, Job
 from jobs.states import FINAL, JobStatus
@@ -37,6 +37,7 @@ def stop_wanted() -> None:
     todo = wanted.filter(Q(stop_requested_at=None) | Q(job__stop_now_at__gte=timezone.now() - timedelta(minutes=5)))
     for attempt_id in todo.values_list("pk", flat=True):
         dispatch.stop(attempt_id)
+    adoption.remove_cancelled()
 
 
 @shared_task(soft_time_limit=120)

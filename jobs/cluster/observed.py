@@ -20,14 +20,16 @@ from jobs.states import JobStatus, Reason
 __all__ = ["NodeCapacity", "Observed", "WorkerState", "free_capacity", "observe_attempt"]
 
 IN_ITS_GRACE = "It is ending."
+DELETED = "Its Job was deleted on the cluster, not through the portal."
 
 
 @dataclass(frozen=True, slots=True)
 class Observed:
     """One attempt as its cluster shows it.
 
-    `status` is starting, running, succeeded or failed; None leaves the job where it is (an attempt that is being ended, or
-    was stopped: the intent that we stored decides). A reason in states.NOT_CHARGED means another attempt, not a failed job.
+    `status` is starting, running, succeeded, failed or, where others deleted it, cancelled; None leaves the job where it is
+    (an attempt that is being ended, or was stopped: the intent that we stored decides). A reason in states.NOT_CHARGED means
+    another attempt, not a failed job.
     """
 
     status: JobStatus | None
@@ -68,6 +70,7 @@ class _Look:
     deleted: bool
     events: tuple[Manifest, ...] = ()  # warnings about its Jobs and Pods
     stopped: bool = False
+    adopted: bool = False
 
     @property
     def jobs(self) -> tuple[Manifest, ...]:
@@ -84,12 +87,11 @@ class _Look:
     @property
     def workers(self) -> tuple[WorkerState, ...]:
         """In order; of pods with the same index the one that counts comes last."""
-        return tuple(
-            sorted(
-                (pod.worker for pod in self.pods),
-                key=lambda worker: (worker.role, worker.index, worker.phase != "Failed", worker.pod_uid),
-            )
+        in_time = sorted(
+            self.pods, key=lambda pod: (text(pod.pod, "metadata", "creationTimestamp"), pod.worker.pod_uid)
         )
+        workers = (pod.worker for pod in in_time)
+        return tuple(sorted(workers, key=lambda worker: (worker.role, worker.index, worker.phase != "Failed")))
 
     @property
     def pods_gone(self) -> bool:
@@ -103,6 +105,9 @@ class _Look:
     def has_succeeded(self) -> bool:
         """By its pods alone, whatever a Job says of them."""
         leading = self.leading
+        if self.adopted:  # it may have tried again, and have had more to do than its pods at one time
+            wanted = number(self.job, "spec", "completions") or _expected(self.job)
+            return sum(pod.succeeded for pod in leading) >= wanted
         return bool(leading) and len(leading) >= _expected(self.job) and all(pod.succeeded for pod in leading)
 
     @property
@@ -115,8 +120,12 @@ class _Look:
 
     @property
     def retries_itself(self) -> bool:
-        """A Job made by kubectl with a backoffLimit of its own: a failed pod is not its end. Ours have 0."""
-        return bool(number(self.job, "spec", "backoffLimit"))
+        """A Job made by kubectl with a backoffLimit of its own, or more to do than its pods at one time: the end of these
+        is not its end. Ours have 0, and as many completions as pods."""
+        spec = part(self.job, "spec")
+        return bool(number(spec, "backoffLimit")) or (
+            self.adopted and spec.get("completions") != spec.get("parallelism")
+        )
 
     def says(
         self, status: JobStatus | None, found: Verdict | None = None, *, ended: bool = False, decided: bool = False
@@ -142,11 +151,14 @@ def observe_attempt(
     deleted: bool = False,
     events: Sequence[Manifest] = (),
     stopped: bool = False,
+    adopted: bool = False,
 ) -> Observed:
     """Where the attempt stands. `job` is the leader's, which has that role; `others` are the Jobs of the other roles.
 
     `events` are the cluster's warnings about them: only these tell that a pod cannot be made, or its volume mounted.
     `stopped` says that it was released and suspended again by us, which a Job without pods does not tell.
+
+    `adopted` says that it was made beside the portal, so that its maker may delete it.
 
     `deleted` says that the leader's Job was there and is gone; `job` is then its last form, if kept.
     """
@@ -158,6 +170,7 @@ def observe_attempt(
         deleted=deleted,
         events=tuple(events),
         stopped=stopped,
+        adopted=adopted,
     )
     return (
         _complete(look)
@@ -190,7 +203,8 @@ def _success(look: _Look) -> Verdict:
         if pod.out_of_memory:
             words = f"Finished, memory limit hit: a process of {pod.worker.name} was killed at the limit."
             return Verdict(Reason.OUT_OF_MEMORY, words, 0)
-    workers = f"all {len(look.pods)} workers ended" if len(look.pods) > 1 else "it ended"
+    count = sum(pod.succeeded for pod in look.pods) if look.adopted else len(look.pods)
+    workers = f"all {count} workers ended" if count > 1 else "it ended"
     if look.role != ROLE:
         words = " and ".join(pod.worker.name for pod in look.leading) or look.role
         return Verdict(Reason.COMPLETED, f"Finished: {words} ended with exit code 0, which ends the others.", 0)
@@ -258,6 +272,13 @@ def _deleted(look: _Look) -> Observed | None:
         return look.says(None)
     if look.has_succeeded:
         return look.says(JobStatus.SUCCEEDED, _success(look), ended=True)
+    if (
+        look.adopted
+        and look.pods
+        and not any(pod.worker.phase == "Failed" and not pod.was_asked_to_end for pod in look.pods)
+    ):
+        # nothing of it had failed: what ended its pods was that somebody took their Job away
+        return look.says(JobStatus.CANCELLED, Verdict(Reason.STOPPED, DELETED), ended=True)
     if any(pod.failed for pod in look.pods):
         return look.says(JobStatus.FAILED, _blame(look, ""), ended=True)
     return Observed.vanished(look.workers)
@@ -364,7 +385,9 @@ _GRAVITY = [
 
 
 def _expected(job: Manifest) -> int:
-    return number(job, "spec", "parallelism") or number(job, "spec", "completions") or 1
+    """Never more than are still to be completed: the controller makes no others."""
+    at_once, completions = number(job, "spec", "parallelism"), number(job, "spec", "completions")
+    return min(at_once or completions or 1, completions or at_once or 1)
 
 
 def _duration(seconds: int) -> str:

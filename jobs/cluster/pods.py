@@ -166,7 +166,10 @@ def _statuses(pod: dict[str, Any], kind: str) -> list[dict[str, Any]]:
 def _main_status(pod: dict[str, Any]) -> dict[str, Any]:
     """Of the container that decides; pods that are not ours may call it anything."""
     statuses = _statuses(pod, "containerStatuses")
-    return next((status for status in statuses if text(status, "name") == MAIN), statuses[0] if statuses else {})
+    # the kubelet sorts them by name, so the first of them need not be the first container
+    name = next((text(spec, "name") for spec in parts(pod, "spec", "containers")), MAIN)
+    chosen = [status for wanted in (MAIN, name) for status in statuses if text(status, "name") == wanted]
+    return next(iter(chosen or statuses), {})
 
 
 def _setup_statuses(pod: dict[str, Any]) -> list[dict[str, Any]]:

@@ -123,8 +123,10 @@ class Cluster(Protocol):
         something else, ObjectGone if it was used and deleted.
         """
 
-    def release(self, ref: ObjectRef) -> None:
+    def release(self, ref: ObjectRef, *, job_id: str = "", time_limit: int = 0) -> None:
         """Let the suspended Job start: a compare-and-set, and a no-op when it is released already.
+
+        One that somebody else made is labelled with `job_id` by that, and gets the `time_limit` where it has none.
 
         Also the repair for a release that crashed half way: calling it again starts what has not been started.
         """

@@ -37,7 +37,7 @@ def free_capacity(nodes: Sequence[Manifest], pods: Sequence[Manifest]) -> list[N
     for pod in pods:
         if text(pod, "status", "phase") not in ("Succeeded", "Failed"):
             total = used[text(pod, "spec", "nodeName")]
-            for position, amount in enumerate(_requested(pod)):
+            for position, amount in enumerate(requested(pod)):
                 total[position] += amount
     return sorted((_capacity(node, used[text(node, "metadata", "name")]) for node in nodes), key=lambda node: node.name)
 
@@ -59,7 +59,7 @@ def _capacity(node: Manifest, used: list[int]) -> NodeCapacity:
     )
 
 
-def _requested(pod: Manifest) -> tuple[int, int, int]:
+def requested(pod: Manifest) -> tuple[int, int, int]:
     """As the scheduler counts: the containers together with sidecars, or the largest init container, if that is more."""
     together = [_amounts(part(spec, "resources", "requests")) for spec in parts(pod, "spec", "containers")]
     largest = [(0, 0, 0)]

@@ -20,6 +20,8 @@ ROLES = "rbac.authorization.k8s.io"
 # give out (2,000,200,000), below what a pod may have (2^31 - 1). People first, then projects.
 FIRST_UID, FIRST_PROJECT_UID = 2_100_000_000, 2_130_000_000
 MOST_GROUPS = 32  # of one person: NFS looks at 16, and all people of a namespace must fit into 256 KiB
+# of a container that asks for nothing, by the LimitRange
+DEFAULT_REQUESTS = {"cpu": "1", "memory": "2Gi"}
 UNUSUAL_PORTS = (2049, 443, 9000)  # NFS and S3
 
 
@@ -186,7 +188,7 @@ def _limit_range(wanted: Tenancy) -> Manifest:
     limits = {
         "type": "Container",
         "default": {"cpu": "4", "memory": "16Gi", "ephemeral-storage": "20Gi"},
-        "defaultRequest": {"cpu": "1", "memory": "2Gi", "ephemeral-storage": "1Gi"},
+        "defaultRequest": {**DEFAULT_REQUESTS, "ephemeral-storage": "1Gi"},
     }
     return _inside(wanted, "v1", "LimitRange", "trainhall", spec={"limits": [limits]})
 

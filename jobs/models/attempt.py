@@ -20,7 +20,7 @@ class Attempt(models.Model):
     number = models.PositiveIntegerField()
     cluster = models.ForeignKey(Cluster, on_delete=models.PROTECT, related_name="attempts")
     kubernetes_namespace = models.CharField(max_length=63)
-    object_name = models.CharField(max_length=63, unique=True)
+    object_name = models.CharField(max_length=63)
     uid = models.CharField(max_length=64, blank=True, help_text=_("The cluster's own id of the Job object."))
     placement = models.JSONField(default=list, help_text=_("Node names the planner had in mind; a hint only."))
     resume_from = models.TextField(
@@ -42,7 +42,13 @@ class Attempt(models.Model):
 
     class Meta:
         ordering = ("job", "number")
-        constraints = [models.UniqueConstraint(fields=("job", "number"), name="attempt_number_once")]
+        constraints = [
+            models.UniqueConstraint(fields=("job", "number"), name="attempt_number_once"),
+            # an adopted object bears the name that its maker gave it, which never begins like ours
+            models.UniqueConstraint(
+                fields=("object_name",), condition=Q(object_name__startswith="j-"), name="attempt_object_name_once"
+            ),
+        ]
         indexes = [
             models.Index("cluster", name="attempt_not_deleted", condition=Q(deleted_at=None)),
         ]

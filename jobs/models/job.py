@@ -19,6 +19,8 @@ from jobs.states import JobStatus
 
 ID_ALPHABET = "0123456789bcdfghjklmnpqrstvwxyz"  # no vowels: an id never spells a word
 
+ADOPTED = "kubectl"  # the origin of a job that was made on its cluster; nobody can send it
+
 STATUS_LABELS = {
     JobStatus.QUEUED: _("queued"),
     JobStatus.STARTING: _("starting"),
@@ -127,6 +129,11 @@ class Job(models.Model):
     @property
     def is_final(self) -> bool:
         return JobStatus(self.status).is_final
+
+    @property
+    def is_adopted(self) -> bool:
+        """Made on its cluster beside the portal: its one object is its maker's (see Adoption)."""
+        return self.origin == ADOPTED
 
     @property
     def total_gpus(self) -> int:

@@ -64,8 +64,8 @@ class KubernetesCluster:
     def create(self, objects: Objects, *, person: Person | None) -> str:
         return self._workloads.create(objects, person)
 
-    def release(self, ref: ObjectRef) -> None:
-        self._workloads.release(ref)
+    def release(self, ref: ObjectRef, *, job_id: str = "", time_limit: int = 0) -> None:
+        self._workloads.release(ref, job_id=job_id, time_limit=time_limit)
 
     def suspend(self, ref: ObjectRef) -> None:
         self._workloads.suspend(ref)

@@ -6,10 +6,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import count, islice
 
+from jobs.cluster.adopted import main_container
 from jobs.cluster.fields import number, part, parts, text
 from jobs.cluster.kubernetes.mirror import ClusterMirror
 from jobs.cluster.kubernetes.tails import Position, Tail, Tails
-from jobs.cluster.manifests import AGENT, MAIN, SETUP
+from jobs.cluster.manifests import AGENT, MAIN, ROLE_LABEL, SETUP
 from jobs.cluster.pods import GONE
 from jobs.cluster.port import LogPositions, Manifest, ObjectRef, RawLine
 
@@ -56,14 +57,14 @@ class ContainerLogs:
         self._settle(uid, after)
         given = self._given[uid] = _Given(after)
         numbers = count(after + 1)
-        for container in FOLLOWED:
-            tail = self._tail(pod, container, positions)
+        for container, called in _followed(pod):
+            tail = self._tail(pod, container, called, positions)
             if tail is None:
                 continue
             some = list(islice(tail.waiting, limit - given.total))
             given.counts.append((tail, len(some)))
             for (at, said, overwritten), position in some:
-                yield RawLine(next(numbers), at, said, overwritten, container, position)
+                yield RawLine(next(numbers), at, said, overwritten, called, position)
 
     def _settle(self, uid: str, after: int) -> None:
         """Let go of what is stored since; where the numbers do not fit, another process stores too: begin again from its word."""
@@ -80,7 +81,7 @@ class ContainerLogs:
                 tail.waiting.popleft()
             stored -= gone
 
-    def _tail(self, pod: Manifest, container: str, positions: LogPositions) -> Tail | None:
+    def _tail(self, pod: Manifest, container: str, called: str, positions: LogPositions) -> Tail | None:
         """None while the container has not begun: asking for its log would be an error each time."""
         uid = pod["metadata"]["uid"]
         status = _status(pod, container)
@@ -92,13 +93,22 @@ class ContainerLogs:
         restarts = number(status, "restartCount") or 0
         tail = self._tails.get(uid, container)
         if tail is None or (tail.restarts < restarts and not tail.waiting):
-            time, same = positions.get(container) or (0.0, 0)
+            time, same = positions.get(called) or (0.0, 0)
             metadata = pod["metadata"]
             tail = Tail(metadata["namespace"], metadata["name"], container, Position(time, int(same)), restarts)
             self._tails.begin(uid, tail)
         if has_ended and not tail.ended:
             self._tails.finish(tail)
         return tail
+
+
+def _followed(pod: Manifest) -> list[tuple[str, str]]:
+    """Its containers in the order in which they begin, and what they are called here: the one that counts is `main`."""
+    if text(pod, "metadata", "labels", ROLE_LABEL):
+        return [(name, name) for name in FOLLOWED]
+    main = text(main_container(part(pod, "spec")), "name")
+    names = [text(one, "name") for kind in ("initContainers", "containers") for one in parts(pod, "spec", kind)]
+    return [(name, MAIN if name == main else name) for name in names]
 
 
 def _status(pod: Manifest, container: str) -> Manifest:

@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable
 from jobs.cluster.fields import is_true, number, part, parts, text
 from jobs.cluster.kubernetes.client import Api
 from jobs.cluster.kubernetes.reflector import Gate, Reflector
+from jobs.cluster.places import numbered
 from jobs.cluster.pods import GONE, place_of
 from jobs.cluster.port import Manifest, Observation
 from jobs.exceptions import ClusterUnavailable
@@ -124,6 +125,8 @@ class ClusterMirror:
         """The newest pod of that place, also one that is gone since a moment."""
         jobs = {leader_uid, *self._followers.get(leader_uid, ())}
         found = [pod for uid in jobs for pod in list(self._by_owner.get(uid, {}).values())]
+        if (job := self.jobs.objects.get(leader_uid)) is not None:
+            found = numbered(job, found)
         here = [pod for pod in found if place_of(pod) == (role, index)]
         return max(here, key=lambda pod: text(pod, "metadata", "creationTimestamp"), default=None)
 
@@ -146,8 +149,8 @@ class ClusterMirror:
             self._over.pop(uid, None)
         elif _is_over(new) and not (old and _is_over(old)):
             self._over[uid] = time.monotonic()
-        leaders = _owners(job) or [uid]
-        for leader in _owners(job):
+        leaders = _leading(job) or [uid]
+        for leader in _leading(job):
             followers = self._followers.setdefault(leader, set())
             (followers.discard if new is None else followers.add)(uid)
             if not followers:
@@ -169,7 +172,7 @@ class ClusterMirror:
 
     def _leaders_of(self, job_uid: str) -> list[str]:
         job = self.jobs.objects.get(job_uid)
-        return (_owners(job) if job else []) or [job_uid]
+        return (_leading(job) if job else []) or [job_uid]
 
     def _note_event(self, old: Manifest | None, new: Manifest | None) -> None:
         """That pods of a Job could not be made, or a volume not mounted, is said by nothing else."""
@@ -234,6 +237,11 @@ def _annotations(item: Manifest) -> dict[str, str]:
 
 def _owners(item: Manifest) -> list[str]:
     return [owner["uid"] for owner in item["metadata"].get("ownerReferences") or ()]
+
+
+def _leading(job: Manifest) -> list[str]:
+    """The leader of a Job of another role; what a CronJob makes follows none."""
+    return [owner["uid"] for owner in job["metadata"].get("ownerReferences") or () if owner.get("kind") == "Job"]
 
 
 def _unnoticed(_old: Manifest | None, _new: Manifest | None) -> None:

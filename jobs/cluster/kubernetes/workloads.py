@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from typing import Any
 
 from jobs import faults
 from jobs.cluster.kubernetes.client import Api, Changed, NotThere, Taken
-from jobs.cluster.manifests import is_same
+from jobs.cluster.manifests import JOB_LABEL, is_same
 from jobs.cluster.port import Manifest, ObjectRef, Objects, Person
 from jobs.exceptions import ClusterUnavailable, ObjectDiffers, ObjectGone
 
@@ -88,20 +89,21 @@ class Workloads:
 
     # Start
 
-    def release(self, ref: ObjectRef) -> None:
-        """The leader last: whoever sees it run knows that its ranks may."""
+    def release(self, ref: ObjectRef, *, job_id: str = "", time_limit: int = 0) -> None:
+        """The leader last: whoever sees it run knows that its ranks may. `job_id` and `time_limit`: see the port."""
         leader = self.find(ref)
         if leader is None or leader["metadata"].get("deletionTimestamp"):
             raise ObjectGone(f"There is no Job {ref.name} to release.")
+        adopted = _adopting(leader, job_id, time_limit) if job_id else []
         for job in [*self._others(leader), leader]:
-            self._release(job)
+            self._release(job, adopted)
             faults.point("kubernetes.release.after_one")
 
-    def _release(self, job: Manifest) -> None:
+    def _release(self, job: Manifest, more: list[Manifest]) -> None:
         if not job["spec"].get("suspend") or _has_ended(job):
             return
         try:
-            self._set_suspend(job, value=False)
+            self._set_suspend(job, value=False, more=more)
         except Changed as error:
             now = self.find(_ref(job))
             if now is None or now["metadata"]["uid"] != job["metadata"]["uid"]:
@@ -109,7 +111,7 @@ class Workloads:
             if now["spec"].get("suspend"):
                 raise ObjectDiffers(f"The Job {job['metadata']['name']} was changed: {error}") from error
 
-    def _set_suspend(self, job: Manifest, *, value: bool) -> None:
+    def _set_suspend(self, job: Manifest, *, value: bool, more: Sequence[Manifest] = ()) -> None:
         """A compare-and-set; an unrelated change of the status does not spoil it, as a resource version would."""
         metadata = job["metadata"]
         self.api.patch(
@@ -118,6 +120,7 @@ class Workloads:
                 {"op": "test", "path": "/metadata/uid", "value": metadata["uid"]},
                 {"op": "test", "path": "/spec/suspend", "value": not value},
                 {"op": "test", "path": "/spec/parallelism", "value": job["spec"]["parallelism"]},
+                *more,
                 {"op": "replace", "path": "/spec/suspend", "value": value},
             ],
         )
@@ -203,6 +206,18 @@ class Workloads:
 
 def _ref(job: Manifest) -> ObjectRef:
     return ObjectRef(job["metadata"]["namespace"], job["metadata"]["name"])
+
+
+def _adopting(job: Manifest, job_id: str, time_limit: int) -> list[Manifest]:
+    """What makes somebody's Job one of the portal's, as a patch."""
+    more: list[Manifest] = []
+    if not job["metadata"].get("labels"):
+        more.append({"op": "add", "path": "/metadata/labels", "value": {}})
+    path = JOB_LABEL.replace("/", "~1")
+    more.append({"op": "add", "path": f"/metadata/labels/{path}", "value": job_id})
+    if time_limit and not job["spec"].get("activeDeadlineSeconds"):
+        more.append({"op": "add", "path": "/spec/activeDeadlineSeconds", "value": time_limit})
+    return more
 
 
 def _owner(leader: Manifest) -> dict[str, Any]:

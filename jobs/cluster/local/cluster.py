@@ -163,7 +163,8 @@ class LocalCluster:
             if name.startswith(UNFINISHED):
                 shutil.rmtree(namespace / name, ignore_errors=True)
 
-    def release(self, ref: ObjectRef) -> None:
+    def release(self, ref: ObjectRef, *, job_id: str = "", time_limit: int = 0) -> None:
+        """Everything here was made by the portal, so it has its label and its limit."""
         folder, facts = self._find(ref)
         if facts is None or facts.deleting is not None:
             raise ObjectGone(f"There is no object {ref.name} to release.")
