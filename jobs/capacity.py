@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -66,6 +67,7 @@ class Node:
     cpu_millis: int
     memory_bytes: int
     ready: bool = True
+    domains: tuple[str, ...] = ()  # its rack, its block and so on, the closest first; "" where it says nothing
 
 
 @dataclass(slots=True)
@@ -148,13 +150,27 @@ class Free:
         for holds, name in sorted(rooms):
             if holds >= left:
                 return (name,) * left
-        for holds, name in sorted(rooms, reverse=True):
+        for holds, name in sorted(self._close(rooms, left), reverse=True):
             share = min(holds, left)
             chosen += [name] * share
             left -= share
             if not left:
                 return tuple(chosen)
         return None
+
+    def _close(self, rooms: list[tuple[int, str]], pods: int) -> list[tuple[int, str]]:
+        """The rooms of one rack that holds all these pods, the fullest such; else of one block, and so on; else all rooms."""
+        for level in range(max((len(self.nodes[name].domains) for _holds, name in rooms), default=0)):
+            domains: dict[str, list[tuple[int, str]]] = defaultdict(list)
+            for holds, name in rooms:
+                if domain := self.nodes[name].domains[level]:
+                    domains[domain].append((holds, name))
+            large = [
+                (total, domain) for domain, own in domains.items() if (total := sum(one[0] for one in own)) >= pods
+            ]
+            if large:
+                return domains[min(large)[1]]
+        return rooms
 
     def take(self, request: Request, nodes: Sequence[str]) -> None:
         self._move(request, nodes, -1)

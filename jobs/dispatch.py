@@ -21,12 +21,13 @@ from jobs.cluster.manifests import Rendering, render
 from jobs.cluster.messages.creation import of_refusal
 from jobs.cluster.observed import DELETED, Observed
 from jobs.cluster.port import Cluster, ObjectRef, Objects
-from jobs.cluster.registry import connect, helper_image, internal_url
+from jobs.cluster.registry import connect, helper_image, internal_url, tolerations, topology
 from jobs.exceptions import ClusterForbids, ClusterRefuses, ClusterUnavailable, ObjectDiffers, ObjectGone, SecretGone
 from jobs.models import Attempt, Job
 from jobs.parsing import argv_of
+from jobs.placement import shared_domain
 from jobs.queue import plan
-from jobs.snapshot import take_snapshot
+from jobs.snapshot import domains_of, take_snapshot
 from jobs.states import JobStatus, Reason
 from jobs.tenants import numbers_of, person_of
 
@@ -304,6 +305,9 @@ def objects_of(attempt: Attempt, *, with_secrets: bool = True) -> Objects:
             argv=argv_of(spec.command, spec.parameters),
             identity=_identity(job),
             launcher=spec.launcher,
+            topology=topology(attempt.cluster_id),
+            tolerations=tolerations(attempt.cluster_id),
+            close_to=shared_domain(attempt.placement, domains_of(attempt.cluster), topology(attempt.cluster_id)),
             ssh_key=credentials.ssh_key_pair(job.pk, attempt.number) if spec.launcher == "mpi" else ("", ""),
         )
     )

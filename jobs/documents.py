@@ -9,9 +9,11 @@ from typing import Any
 from django.conf import settings
 from django.urls import reverse
 
-from jobs import failures, retries
+from jobs import failures, placement, retries
+from jobs.cluster.registry import topology
 from jobs.keeping import ends_by, kept_until
 from jobs.models import Attempt, Job, JobFeed, Worker
+from jobs.snapshot import domains_of
 
 INTERESTING = ("train/loss", "loss", "acc", "score", "reward", "perplexity")
 USUAL_GAPS = 3.0  # a report that is late by so many times the usual gap makes an estimate worthless
@@ -96,6 +98,7 @@ def job_document(job: Job) -> dict[str, Any]:
         "cause": failures.cause_of(job, attempts),
         "files": {"kept_until": iso(kept_until(job)), "removed_at": iso(job.cleaned_at)},
         "attempts": [_attempt(attempt) for attempt in attempts],
+        "placement": _placement(latest) if latest else "",
         "workers": [_worker(worker) for worker in latest.workers.all()] if latest else [],
         "log_seq": job.feed.log_seq,
         "points_seq": job.feed.points_seq,
@@ -163,6 +166,13 @@ def _attempt(attempt: Attempt) -> dict[str, Any]:
         "cause": failures.told(attempt.cause),
         "stop_deadline": iso(attempt.stop_deadline),
     }
+
+
+def _placement(attempt: Attempt) -> str:
+    nodes = [worker.node for worker in attempt.workers.all() if worker.phase != "Pending"]
+    if len(nodes) < 2 or len(nodes) < len(attempt.workers.all()):
+        return ""  # told when all are there
+    return placement.told(nodes, domains_of(attempt.cluster), topology(attempt.cluster_id))
 
 
 def _worker(worker: Worker) -> dict[str, Any]:

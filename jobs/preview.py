@@ -11,7 +11,7 @@ from accounts.models import Namespace, User
 from jobs import shared_secrets
 from jobs.cluster.manifests import Rendering, manifest_for_people, render
 from jobs.cluster.port import Manifest
-from jobs.cluster.registry import chosen, helper_image, internal_url
+from jobs.cluster.registry import chosen, helper_image, internal_url, tolerations, topology
 from jobs.dispatch import objects_of
 from jobs.gang import leader_name
 from jobs.models import Attempt, Job
@@ -92,6 +92,8 @@ def manifests_to_be(parsed: Parsed, *, namespace: Namespace, user: User) -> list
                 helper_image=helper_image(home),
                 argv=argv_of(spec.command, spec.parameters),
                 launcher=spec.launcher,
+                topology=topology(home),
+                tolerations=tolerations(home),
             )
         )
     )

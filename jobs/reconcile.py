@@ -21,6 +21,7 @@ from jobs.cluster.observed import Observed, WorkerState, free_capacity, observe_
 from jobs.cluster.places import numbered
 from jobs.cluster.port import Cluster as Port
 from jobs.cluster.port import Manifest, Observation
+from jobs.cluster.registry import tolerations
 from jobs.cluster_events import EventKeeper
 from jobs.exceptions import ClusterUnavailable, ObjectDiffers
 from jobs.gang import job_names
@@ -188,7 +189,7 @@ class Mirror:
             return False
 
     def store_nodes(self, seen: Observation) -> None:
-        nodes = [asdict(node) for node in free_capacity(seen.nodes, seen.pods)]
+        nodes = [asdict(node) for node in free_capacity(seen.nodes, seen.pods, tolerations=tolerations(self.name))]
         now = time.monotonic()
         if nodes == self.nodes and now - self.seen_at < LOOK_EVERY:
             return

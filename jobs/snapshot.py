@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from accounts.models import Namespace
 from jobs.capacity import Node, Request
+from jobs.cluster.registry import topology
 from jobs.gang import places
 from jobs.keeping import ends_by, time_limit
 from jobs.models import Attempt, Cluster, Job, PriorityClass
@@ -44,6 +45,7 @@ def holding_on(cluster: Cluster) -> list[Holding]:
 
 
 def nodes_of(cluster: Cluster) -> list[Node]:
+    keys = topology(cluster.name)
     return [
         Node(
             name=node["name"],
@@ -52,9 +54,15 @@ def nodes_of(cluster: Cluster) -> list[Node]:
             cpu_millis=node["cpu_millis"],
             memory_bytes=node["memory_bytes"],
             ready=node["ready"],
+            domains=tuple(node.get("domains", {}).get(key, "") for key in keys),
         )
         for node in cluster.nodes
     ]
+
+
+def domains_of(cluster: Cluster) -> dict[str, dict[str, str]]:
+    """What the labels of its nodes say about where they stand, by node."""
+    return {node["name"]: node.get("domains", {}) for node in cluster.nodes}
 
 
 def request_of(job: Job) -> Request:

@@ -25,6 +25,8 @@ MAIN, SETUP, AGENT, WAIT = "main", "setup", "agent", "wait"
 GPU = "nvidia.com/gpu"
 GPU_PRODUCT = "nvidia.com/gpu.product"  # the node label that spec.resources.gpu_type is compared with
 
+_PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
+
 _SMALL = {
     "requests": {"cpu": "50m", "memory": "128Mi", "ephemeral-storage": "64Mi"},
     "limits": {"cpu": "1", "memory": "128Mi", "ephemeral-storage": "64Mi"},
@@ -56,7 +58,32 @@ def pod_of(job: Rendering, group: PodGroup) -> Manifest:
         pod["imagePullSecrets"] = [{"name": job.name}]
     if group.gpus and job.spec.resources.gpu_type:
         pod["nodeSelector"] = {GPU_PRODUCT: job.spec.resources.gpu_type}
+    if job.tolerations:
+        pod["tolerations"] = [dict(toleration) for toleration in job.tolerations]
+    if affinity := _affinity(job):
+        pod["affinity"] = affinity
     return pod
+
+
+def _affinity(job: Rendering) -> Manifest:
+    """As close together as there is room for, and never a reason to wait: where the queue saw room, then where the others are."""
+    if sum(group.count for group in job.groups) < 2:
+        return {}
+    affinity: Manifest = {}
+    weights = [100 >> step for step in range(len(job.topology))]
+    if all(job.close_to):
+        key, value = job.close_to
+        wanted = {"matchExpressions": [{"key": key, "operator": "In", "values": [value]}]}
+        affinity["nodeAffinity"] = {_PREFERRED: [{"weight": 100, "preference": wanted}]}
+    others = {"matchLabels": {"trainhall.io/job": job.job_id, "trainhall.io/attempt": str(job.attempt)}}
+    if job.topology:
+        affinity["podAffinity"] = {
+            _PREFERRED: [
+                {"weight": max(1, weight), "podAffinityTerm": {"topologyKey": key, "labelSelector": others}}
+                for weight, key in zip(weights, job.topology, strict=True)
+            ]
+        }
+    return affinity
 
 
 def ports_of(job: Rendering) -> list[tuple[str, int]]:

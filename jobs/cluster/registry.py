@@ -6,6 +6,7 @@ import os
 import sys
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from django.conf import settings
 from django.utils.translation import gettext as _
@@ -81,6 +82,18 @@ def internal_url(cluster: str) -> str:
     """The portal, as pods of that cluster reach it."""
     setting = setting_of(cluster)
     return (setting.internal_url if setting else "") or str(settings.TRAINHALL_INTERNAL_URL)
+
+
+def topology(cluster: str) -> tuple[str, ...]:
+    """Labels of its nodes by which pods of one job are kept close, the closest first."""
+    setting = setting_of(cluster)
+    return setting.topology if setting else ()
+
+
+def tolerations(cluster: str) -> tuple[dict[str, Any], ...]:
+    """Of the pods that the portal starts there."""
+    setting = setting_of(cluster)
+    return setting.tolerations if setting else ()
 
 
 def helper_image(cluster: str) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import re
 from dataclasses import dataclass
+from typing import Any
 
 from jobs.gang import PodGroup, first_ranks, job_name, object_name, pod_groups
 from jobs.spec import JobSpec
@@ -49,6 +50,9 @@ class Rendering:
     pull_config: str = ""  # a docker config for registries that ask who comes
     resume_from: str = ""
     identity: tuple[int, int, tuple[int, ...]] | None = None  # uid, gid, groups
+    topology: tuple[str, ...] = ()  # labels of nodes by which its pods are kept close, the closest first
+    close_to: tuple[str, str] = ("", "")  # the label and its value that all nodes chosen for it have in common
+    tolerations: tuple[dict[str, Any], ...] = ()
     ssh_key: tuple[str, str] = ("", "")  # of the launcher mpi: private and public, both in OpenSSH's form
 
     @property

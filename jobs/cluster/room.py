@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from jobs.cluster.fields import condition, part, parts, text
 from jobs.cluster.manifests import GPU, GPU_PRODUCT
 from jobs.cluster.port import Manifest
 from jobs.cluster.quantities import parse_count, parse_cpu, parse_memory
+from jobs.cluster.taints import are_tolerated
 
+TOPOLOGY = "topology."  # how the names of labels begin that say where a node stands
 VIRTUAL_LABEL = "trainhall.io/virtual-gpus"
 
 
@@ -29,25 +31,31 @@ class NodeCapacity:
     free_cpu_millis: int
     free_memory_bytes: int
     free_gpus: int
+    domains: dict[str, str] = field(default_factory=dict)  # what its labels say about where it stands
 
 
-def free_capacity(nodes: Sequence[Manifest], pods: Sequence[Manifest]) -> list[NodeCapacity]:
-    """In order of name. A pod counts on its node until it has ended, whoever owns it."""
+def free_capacity(
+    nodes: Sequence[Manifest], pods: Sequence[Manifest], *, tolerations: Sequence[Manifest] = ()
+) -> list[NodeCapacity]:
+    """In order of name, for pods with these tolerations. A pod counts on its node until it has ended, whoever owns it."""
     used: dict[str, list[int]] = defaultdict(lambda: [0, 0, 0])
     for pod in pods:
         if text(pod, "status", "phase") not in ("Succeeded", "Failed"):
             total = used[text(pod, "spec", "nodeName")]
             for position, amount in enumerate(requested(pod)):
                 total[position] += amount
-    return sorted((_capacity(node, used[text(node, "metadata", "name")]) for node in nodes), key=lambda node: node.name)
+    found = (_capacity(node, used[text(node, "metadata", "name")], tolerations) for node in nodes)
+    return sorted(found, key=lambda node: node.name)
 
 
-def _capacity(node: Manifest, used: list[int]) -> NodeCapacity:
+def _capacity(node: Manifest, used: list[int], tolerations: Sequence[Manifest]) -> NodeCapacity:
     labels = part(node, "metadata", "labels")
     cpu, memory, gpus = _amounts(part(node, "status", "allocatable"))
     return NodeCapacity(
         name=text(node, "metadata", "name"),
-        ready=condition(node, "Ready").get("status") == "True" and not part(node, "spec").get("unschedulable"),
+        ready=condition(node, "Ready").get("status") == "True"
+        and not part(node, "spec").get("unschedulable")
+        and are_tolerated(parts(node, "spec", "taints"), tolerations),
         cpu_millis=cpu,
         memory_bytes=memory,
         gpus=gpus,
@@ -56,6 +64,7 @@ def _capacity(node: Manifest, used: list[int]) -> NodeCapacity:
         free_cpu_millis=cpu - used[0],
         free_memory_bytes=memory - used[1],
         free_gpus=gpus - used[2],
+        domains={key: str(value) for key, value in labels.items() if key.startswith(TOPOLOGY)},
     )
 
 

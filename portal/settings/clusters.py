@@ -11,12 +11,15 @@ from django.core.exceptions import ImproperlyConfigured
 from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
-from jobs.cluster.kubernetes.setting import Account, KubernetesSetting, Users
+from jobs.cluster.kubernetes.setting import TOPOLOGY, Account, KubernetesSetting, Users
+from jobs.cluster.taints import problem_of
 
 LOCAL = "local"
 NAME = "TRAINHALL_CLUSTERS"
 _FIELDS = (
-    "name kubeconfig context watcher sync user_prefix group_prefix runs runs_class internal_url helper_image storage namespaces"
+    "name kubeconfig context watcher sync user_prefix group_prefix runs runs_class internal_url helper_image storage topology "
+    "tolerations "
+    "namespaces"
 ).split()
 
 
@@ -62,6 +65,8 @@ def _cluster(entry: Any, where: str) -> KubernetesSetting:
         internal_url=_text(entry, "internal_url", where).rstrip("/"),
         helper_image=_text(entry, "helper_image", where),
         storage=_networks(entry, where),
+        topology=_labels(entry, "topology", where) if "topology" in entry else TOPOLOGY,
+        tolerations=_tolerations(entry, where),
         namespaces=tuple(_texts(entry, "namespaces", where)),
     )
 
@@ -89,6 +94,27 @@ def _texts(entry: dict[str, Any], key: str, where: str) -> list[str]:
     if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
         raise _wrong(where, f"needs a list of texts as {key}, not {value!r}")
     return value
+
+
+def _labels(entry: dict[str, Any], key: str, where: str) -> tuple[str, ...]:
+    """Names of labels, as Kubernetes allows them."""
+    names = _texts(entry, key, where)
+    for name in names:
+        if not re.fullmatch(
+            r"([a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?", name
+        ):
+            raise _wrong(where, f"has a {key} with a name that no label can have: {name!r}")
+    return tuple(names)
+
+
+def _tolerations(entry: dict[str, Any], where: str) -> tuple[dict[str, Any], ...]:
+    found = entry.get("tolerations") or []
+    if not isinstance(found, list):
+        raise _wrong(where, f"needs a list as tolerations, not {found!r}")
+    for number, toleration in enumerate(found, start=1):
+        if problem := problem_of(toleration):
+            raise _wrong(f"{where}, toleration {number}", problem)
+    return tuple(found)
 
 
 def _networks(entry: dict[str, Any], where: str) -> tuple[str, ...]:

@@ -70,6 +70,8 @@ GANG = replace(
     secret_env={"HF_TOKEN": "hf_canary"},
     resume_from="/runs/7f3k2p9m4x/ckpt/last",
     identity=(20123, 20000, (30017, 20000)),
+    topology=("topology.trainhall.io/rack", "topology.trainhall.io/block"),
+    close_to=("topology.trainhall.io/rack", "r7"),
 )
 
 

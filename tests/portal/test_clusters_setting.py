@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from django.core.exceptions import ImproperlyConfigured
 
-from jobs.cluster.kubernetes.setting import Account, Users
+from jobs.cluster.kubernetes.setting import TOPOLOGY, Account, Users
 from jobs.cluster.port import Person
 from portal.settings.clusters import read_clusters
 
@@ -56,6 +56,13 @@ def test_a_file_names_clusters_in_order(tmp_path: Path, kubeconfig: Path) -> Non
     assert inside.portal == inside.watcher == Account(), "without a kubeconfig: the pod's own account"
 
 
+def test_where_nodes_stand_is_known_without_saying_and_may_be_said(tmp_path: Path) -> None:
+    text = "- name: a\n- {name: b, topology: [example.org/switch], tolerations: [{key: gpu, operator: Exists}]}\n- {name: c, topology: []}"
+    _has_local, (a, b, c) = read_clusters(written(tmp_path, text))
+    assert (a.topology, b.topology, c.topology) == (TOPOLOGY, ("example.org/switch",), ())
+    assert (a.tolerations, b.tolerations) == ((), ({"key": "gpu", "operator": "Exists"},))
+
+
 def test_who_is_in_no_directory_is_never_taken_for_one_of_it() -> None:
     users = Users()
     assert users.name(Person("alice", source="ldap")) == "ldap:alice"
@@ -82,6 +89,9 @@ def test_who_is_in_no_directory_is_never_taken_for_one_of_it() -> None:
         ("- name: gpu\n  storage: [10.20.0.1/16]", "a network in storage"),
         ("- name: gpu\n  namespaces: vision", "needs a list of texts as namespaces"),
         ("- name: local\n  context: a", "takes no other field"),
+        ("- name: gpu\n  topology: [a rack]", "a topology with a name that no label can have: 'a rack'"),
+        ("- name: gpu\n  tolerations: {key: a}", "needs a list as tolerations"),
+        ("- name: gpu\n  tolerations: [{operator: Exists}, {key: a, operator: In}]", "toleration 2 has an operator"),
     ],
 )
 def test_what_is_wrong_is_named(tmp_path: Path, text: str, words: str) -> None:

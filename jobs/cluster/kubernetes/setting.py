@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import Any
 
 from jobs.cluster.port import Person
 
+# labels of nodes, from close to far: pods of one job are kept close by the first that can be had
+TOPOLOGY = ("topology.trainhall.io/rack", "topology.trainhall.io/block")
 RESERVED = ("system:", "trainhall:")  # names that Kubernetes and the portal give themselves
 
 
@@ -55,4 +58,6 @@ class KubernetesSetting:
     internal_url: str = ""  # of the portal, as pods of this cluster reach it; "": TRAINHALL_INTERNAL_URL
     helper_image: str = ""  # with python3 and the SDK, for setup and agent of every pod; "": TRAINHALL_HELPER_IMAGE
     storage: tuple[str, ...] = ()  # CIDRs of NFS and S3 servers, which pods may reach
+    topology: tuple[str, ...] = TOPOLOGY
+    tolerations: tuple[dict[str, Any], ...] = ()  # of every pod of ours: for nodes that are kept from others
     namespaces: tuple[str, ...] = ()  # slugs of those whose jobs go here unless they say otherwise
