@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from jobs.cluster.port import RunFile
 from jobs.cluster.registry import connect
@@ -27,9 +27,13 @@ def resume_from(attempt: Attempt) -> str:
     """
     if attempt.number < 2:
         return ""
-    files = connect(attempt.cluster_id).files(attempt.kubernetes_namespace, attempt.job_id, limit=LOOKED_AT)
-    found = newest(files)
+    found = newest(files_of(attempt))
     return f"{RUNS}/{attempt.job_id}/{FOLDER}/{found}" if found else ""
+
+
+def files_of(attempt: Attempt) -> Sequence[RunFile]:
+    """Of its job, which all attempts share. Raise ClusterUnavailable."""
+    return connect(attempt.cluster_id).files(attempt.kubernetes_namespace, attempt.job_id, limit=LOOKED_AT)
 
 
 def is_unfinished(path: str) -> bool:
@@ -38,7 +42,13 @@ def is_unfinished(path: str) -> bool:
 
 
 def newest(files: Iterable[RunFile]) -> str:
-    """The name in the checkpoint folder of the file or folder that was written last, of those that are complete.
+    """The name in the checkpoint folder of the file or folder that was written last, of those that are complete."""
+    found = newest_written(files)
+    return found[1] if found else ""
+
+
+def newest_written(files: Iterable[RunFile]) -> tuple[float, str] | None:
+    """And when it was written (epoch seconds).
 
     A folder is one checkpoint, as old as the newest file in it, and complete if all its files are.
     """
@@ -57,4 +67,4 @@ def newest(files: Iterable[RunFile]) -> str:
         # of two written in the same moment the one of the later step
         step = max((int(number) for number in _NUMBER.findall(name)), default=0)
         best = max(best or (written, step, name), (written, step, name))
-    return best[2] if best else ""
+    return (best[0], best[2]) if best else None

@@ -14,7 +14,7 @@ from django.conf import settings
 from django.db import connection, transaction
 from django.utils import timezone
 
-from jobs import credentials, faults, lifecycle, shared_secrets, tenancy
+from jobs import credentials, faults, interruptions, lifecycle, shared_secrets, tenancy
 from jobs.checkpoints import resume_from
 from jobs.cluster.adopted import workers_of
 from jobs.cluster.manifests import Rendering, render
@@ -100,6 +100,7 @@ def _knows_resume(attempt: Attempt) -> bool:
     """Store the checkpoint that an attempt is to go on from; False where its cluster cannot be asked for it now."""
     if attempt.resume_from is not None or attempt.ended_at or attempt.stop_code or attempt.job.is_adopted:
         return True
+    interruptions.note_before(attempt)
     try:
         attempt.resume_from = resume_from(attempt)
     except ClusterUnavailable as error:

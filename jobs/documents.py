@@ -9,7 +9,7 @@ from typing import Any
 from django.conf import settings
 from django.urls import reverse
 
-from jobs import failures, placement, retries
+from jobs import failures, interruptions, placement, retries
 from jobs.cluster.registry import topology
 from jobs.keeping import ends_by, kept_until
 from jobs.models import Attempt, Job, JobFeed, Worker
@@ -76,6 +76,7 @@ def job_document(job: Job) -> dict[str, Any]:
     """Everything about one job but its points, lines and events."""
     attempts = list(job.attempts.prefetch_related("workers").order_by("number"))
     latest = attempts[-1] if attempts else None
+    taken_away = [found for attempt in attempts[-2:] if (found := interruptions.told(attempt))]
     return {
         **job_row(job),
         "spec": public_spec(job),
@@ -96,6 +97,7 @@ def job_document(job: Job) -> dict[str, Any]:
             "because": _why_again(job, attempts),
         },
         "cause": failures.cause_of(job, attempts),
+        "interruption": taken_away[-1] if taken_away else None,
         "files": {"kept_until": iso(kept_until(job)), "removed_at": iso(job.cleaned_at)},
         "attempts": [_attempt(attempt) for attempt in attempts],
         "placement": _placement(latest) if latest else "",
@@ -164,6 +166,7 @@ def _attempt(attempt: Attempt) -> dict[str, Any]:
         "reason": {"code": attempt.reason_code, "text": attempt.reason},
         "exit_code": attempt.exit_code,
         "cause": failures.told(attempt.cause),
+        "interruption": interruptions.told(attempt),
         "stop_deadline": iso(attempt.stop_deadline),
     }
 

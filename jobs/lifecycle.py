@@ -81,12 +81,20 @@ def move(
 
 
 def record(
-    job: Job, *, kind: str = "move", old: str = "", new: str = "", code: str = "", reason: str = "", actor: str = ""
+    job: Job,
+    *,
+    kind: str = "move",
+    old: str = "",
+    new: str = "",
+    code: str = "",
+    reason: str = "",
+    actor: str = "",
+    attempt: int | None = None,  # an earlier one
 ) -> None:
     JobEvent.objects.create(
         job=job,
         kind=kind,
-        attempt=job.attempt_number,
+        attempt=job.attempt_number if attempt is None else attempt,
         old=old,
         new=new,
         reason_code=code,

@@ -15,7 +15,7 @@ from django.db import OperationalError, connection
 from django.db.models import Q, QuerySet
 from django.utils import timezone
 
-from jobs import adoption, dispatch, failures, faults, lifecycle, live
+from jobs import adoption, dispatch, failures, faults, interruptions, lifecycle, live
 from jobs.cluster.events import by_object
 from jobs.cluster.observed import Observed, WorkerState, free_capacity, observe_attempt
 from jobs.cluster.places import numbered
@@ -256,6 +256,8 @@ def conclude_or_show(look: Look, follower: LogFollower) -> bool:
     True if only its workers have changed, which are stored already: pages are to be told.
     """
     attempt, observed, workers = look.attempt, look.observed, look.workers
+    if observed.notice is not None:
+        interruptions.tell(attempt, observed.notice)
     is_read = look.manifest is None or follower.follow(attempt, workers)
     if observed.ended or look.manifest is None:
         follower.finish(workers)

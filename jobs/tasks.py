@@ -10,7 +10,7 @@ from celery.exceptions import SoftTimeLimitExceeded
 from django.db.models import Q
 from django.utils import timezone
 
-from jobs import adoption, cleaning, code, departures, dispatch, limits, surveys, tenancy
+from jobs import adoption, cleaning, code, departures, dispatch, interruptions, limits, surveys, tenancy
 from jobs.logs import sealing
 from jobs.models import Attempt, Job
 from jobs.states import FINAL, JobStatus
@@ -46,6 +46,7 @@ def reconcile_attempts() -> None:
     for attempt_id in Attempt.objects.filter(ended_at=None, released_at=None).values_list("pk", flat=True):
         dispatch.launch(attempt_id)
     stop_wanted()
+    interruptions.note_due()
 
 
 @shared_task(soft_time_limit=30)

@@ -50,6 +50,11 @@ def list_series(job_id: str) -> list[dict[str, Any]]:
         ]
 
 
+def last_step(job_id: str, attempt: int) -> int | None:
+    """The last one that this attempt reported."""
+    return max((one["last_step"] for one in list_series(job_id) if one["attempt"] == attempt), default=None)
+
+
 def _summary(series: SeriesId, tail: Tail, rows: list[dict[str, Any]]) -> dict[str, Any]:
     new = tail.above(sealed_up_to(rows))
     parts = rows

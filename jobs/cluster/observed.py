@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from jobs.cluster.fields import condition, is_true, moment, number, part, seen_at, text
 from jobs.cluster.manifests import ROLE
 from jobs.cluster.messages.creation import of_creation
+from jobs.cluster.notices import Notice, notice_of
 from jobs.cluster.pods import PodView, Verdict, WorkerState, named_in, read_pod, verdict, waiting
 from jobs.cluster.port import Manifest
 from jobs.cluster.room import NodeCapacity, free_capacity
@@ -40,6 +41,7 @@ class Observed:
     pods_gone: bool = False  # no pod holds anything at this moment
     workers: tuple[WorkerState, ...] = ()
     exit_code: int | None = None
+    notice: Notice | None = None  # somebody else is ending it, or did
 
     @classmethod
     def vanished(cls, workers: tuple[WorkerState, ...] = ()) -> Observed:
@@ -139,6 +141,7 @@ class _Look:
             pods_gone=self.pods_gone,
             workers=self.workers,
             exit_code=found.exit_code if found else None,
+            notice=notice_of(self.pods),
         )
 
 

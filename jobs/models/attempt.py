@@ -37,6 +37,10 @@ class Attempt(models.Model):
     reason = models.TextField(blank=True)
     exit_code = models.IntegerField(null=True)
     cause = models.JSONField(default=dict, help_text=_("explain.Cause of a failure: kind, owner, evidence, next step."))
+    interruption = models.JSONField(
+        default=dict,
+        help_text=_("When somebody took it away: code, told_at, deadline; then losses.Loss."),
+    )
     ended_at = models.DateTimeField(null=True, help_text=_("When its pods were gone; its token dies 15 min later."))
     deleted_at = models.DateTimeField(null=True, help_text=_("When its objects were seen gone from the cluster."))
 

@@ -204,6 +204,7 @@ REST_FRAMEWORK = {
     "PAGE_SIZE": 50,
     "UNAUTHENTICATED_USER": "django.contrib.auth.models.AnonymousUser",
 }
+TRAINHALL_LAST_STEP = "metrics.store.last_step"  # what `jobs` asks about an attempt that was taken away
 TRAINHALL_STAKES = "jobs.stakes.of_people"  # what `accounts` asks before it takes a role away
 REST_KNOX = {"TOKEN_PREFIX": "th_", "TOKEN_TTL": None, "AUTH_HEADER_PREFIX": "Bearer"}
 KNOX_TOKEN_MODEL = "accounts.ApiToken"  # noqa: S105 - the name of a model

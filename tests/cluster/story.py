@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -16,7 +18,9 @@ from deploy.devcluster import portal as dev
 from deploy.devcluster import servers
 from deploy.devcluster.programs import find
 from deploy.devcluster.settings import Settings
+from tests.cluster.control_plane import of_this_checkout
 from tests.portal.running import Portal, until
+from tests.ports import free_port
 
 OURS = "app.kubernetes.io/managed-by=trainhall"
 SMALL = {"cpus": "100m", "memory": "128Mi"}
@@ -104,6 +108,24 @@ class ClusterPortal(Portal):
         process.kill()
         process.wait(10)
         yield
+
+
+@contextmanager
+def portal_on_cluster(kind: type[ClusterPortal] = ClusterPortal) -> Iterator[Any]:
+    """Started, with nothing of an earlier one on the cluster; killed afterwards."""
+    cluster = of_this_checkout()
+    required(cluster)
+    clear(cluster)
+    folder = Path(tempfile.mkdtemp(prefix="trainhall-story-"))
+    folder.chmod(0o711)  # PostgreSQL runs as another account when the tests run as root
+    portal = kind(folder / "data", port=free_port("127.0.0.1", cluster.node_address), cluster=cluster)
+    portal.connect()
+    try:
+        portal.start()
+        yield portal
+    finally:
+        portal.kill_all()
+        shutil.rmtree(folder)
 
 
 def clear(cluster: Settings) -> None:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-import shutil
 import signal
-import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,10 +11,8 @@ from pathlib import Path
 import pytest
 
 from deploy.devcluster import __main__ as program
-from tests.cluster.control_plane import of_this_checkout
-from tests.cluster.story import ClusterPortal, clear, required
+from tests.cluster.story import ClusterPortal, portal_on_cluster
 from tests.portal.running import until
-from tests.ports import free_port
 
 pytestmark = pytest.mark.cluster
 
@@ -51,19 +47,8 @@ time.sleep(600)
 
 @pytest.fixture(scope="module")
 def portal(containers: None) -> Iterator[ClusterPortal]:
-    cluster = of_this_checkout()
-    required(cluster)
-    clear(cluster)
-    folder = Path(tempfile.mkdtemp(prefix="trainhall-story-"))
-    folder.chmod(0o711)  # PostgreSQL runs as another account when the tests run as root
-    portal = ClusterPortal(folder / "data", port=free_port("127.0.0.1", cluster.node_address), cluster=cluster)
-    portal.connect()
-    try:
-        portal.start()
+    with portal_on_cluster() as portal:
         yield portal
-    finally:
-        portal.kill_all()
-        shutil.rmtree(folder)
 
 
 def test_two_ranks_train_and_nothing_is_left_but_what_they_made(portal: ClusterPortal) -> None:
