@@ -77,8 +77,8 @@ def _adopt(cluster: str, job: Manifest) -> bool:
 def _insert(cluster: str, namespace: Namespace, manifest: Manifest) -> None:
     maker = created_by(manifest)
     user = _person(cluster, namespace, maker)
-    spec = spec_of(manifest, namespace=namespace.slug, cluster=cluster, time_limit=DAY)
     metadata, written = manifest["metadata"], kept(manifest)
+    spec = spec_of(written, namespace=namespace.slug, cluster=cluster, time_limit=DAY)
     job = Job.objects.create(
         namespace=namespace,
         owner=user or _nobody(),

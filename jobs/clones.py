@@ -13,7 +13,7 @@ from django.db.models.functions import Cast, Substr
 from django.utils.translation import gettext as _
 
 from jobs import lineage
-from jobs.exceptions import SpecError
+from jobs.exceptions import SpecError, WrongState
 from jobs.form import posted
 from jobs.form.fields import Fields, fields_of
 from jobs.models import Job
@@ -29,6 +29,8 @@ def data_to_clone(job: Job, *, code: str = "same") -> dict[str, Any]:
 
     `code="latest"` leaves a branch or tag of git as it was named, so that it is looked up again.
     """
+    if job.is_adopted:
+        raise WrongState(_("It was made with kubectl, so there is no document of it to clone: create the Job again."))
     data: dict[str, Any] = plain_copy(lineage.data_of(job))
     data.setdefault("namespace", job.namespace.slug)
     data.setdefault("runtime", job.runtime_snapshot.get("slug"))

@@ -37,6 +37,7 @@ def job_row(job: Job) -> dict[str, Any]:
         "status": job.status,
         "reason": {"code": job.reason_code, "text": job.reason},
         "attempt": job.attempt_number,
+        "origin": job.origin,
         "priority": job.priority_id,
         "resources": {
             "workers": job.workers,
@@ -82,7 +83,7 @@ def job_document(job: Job) -> dict[str, Any]:
         "spec": public_spec(job),
         "runtime": job.runtime_snapshot.get("slug"),
         "code": {"kind": job.parsed.code.kind, "label": job.code_label, "ready_at": iso(job.code_ready_at)},
-        "origin": job.origin,
+        "adopted": _adopted(job),
         "notes": job.notes,
         "cancel_requested_by": job.cancel_requested_by.username if job.cancel_requested_by else None,
         "stopping": bool(latest and latest.stop_code and not latest.ended_at),
@@ -105,6 +106,19 @@ def job_document(job: Job) -> dict[str, Any]:
         "log_seq": job.feed.log_seq,
         "points_seq": job.feed.points_seq,
         "refused_points": job.feed.refused_points,
+    }
+
+
+def _adopted(job: Job) -> dict[str, Any] | None:
+    """Of a job that was made on its cluster: as what, and by whom in the cluster's words."""
+    if not job.is_adopted:
+        return None
+    found = job.adoption
+    return {
+        "object": str(found),
+        "uid": found.uid,
+        "created_by": found.created_by,
+        "is_known": found.is_known,
     }
 
 

@@ -9,6 +9,7 @@ from django.utils.translation import gettext as _
 
 from accounts.models import Namespace, User
 from jobs import shared_secrets
+from jobs.cluster.adopted import main_container
 from jobs.cluster.manifests import Rendering, manifest_for_people, render
 from jobs.cluster.port import Manifest
 from jobs.cluster.registry import chosen, helper_image, internal_url, tolerations, topology
@@ -25,6 +26,8 @@ MASK = "(made at launch)"
 
 def manifests_of(job: Job) -> list[Manifest]:
     """What the latest attempt was made of, or, where none was made, what the first would be."""
+    if job.is_adopted:
+        return [job.adoption.manifest]
     attempt = job.attempts.order_by("-number").first() or Attempt(
         job=job,
         number=1,
@@ -50,7 +53,7 @@ def what_ran(job: Job) -> Ran:
     spec = job.parsed
     manifests = manifests_of(job)
     leader = next(manifest for manifest in manifests if manifest["kind"] == "Job")
-    main = leader["spec"]["template"]["spec"]["containers"][0]
+    main = main_container(leader["spec"]["template"]["spec"])
     return Ran(
         manifest=to_yaml(manifests),
         command=fill_in(spec.command, spec.parameters),
@@ -62,7 +65,7 @@ def what_ran(job: Job) -> Ran:
 def _shown(entry: Manifest) -> str:
     if "value" in entry:
         return str(entry["value"])
-    source = entry["valueFrom"]
+    source = entry.get("valueFrom") or {}
     if "secretKeyRef" in source:
         return _("from a secret")
     return str(source.get("fieldRef", {}).get("fieldPath", ""))

@@ -30,7 +30,7 @@ ORDERS: dict[str, tuple[Any, ...]] = {
 WITH_ARCHIVED, ONLY_ARCHIVED = "1", "only"
 # what documents.job_row reads
 IN_A_ROW = (
-    *("name", "status", "reason_code", "reason", "version", "attempt_number", "exit_code", "tags"),
+    *("name", "origin", "status", "reason_code", "reason", "version", "attempt_number", "exit_code", "tags"),
     *("priority_id", "cluster_id", "workers", "gpus", "gpu_type", "cancel_requested_at", "archived_at"),
     *("created_at", "queued_at", "started_at", "finished_at"),
     *("namespace__slug", "owner__username", "held_by__username", "archived_by__username"),

@@ -46,7 +46,7 @@ class Listing:
 
 def list_files(job: Job, *, limit: int = LIMIT) -> Listing:
     """Checkpoints first and the newest of them on top; a job that never ran has none."""
-    if not job.attempt_number or job.cleaned_at:
+    if not job.attempt_number or job.cleaned_at or job.is_adopted:
         return Listing()
     try:
         found = connect(job.cluster_id).files(job.namespace.kubernetes_name, job.pk, limit=limit + 1)

@@ -234,6 +234,8 @@ def hold(job: Job, *, user: User, request: HttpRequest | None = None) -> Job:
             raise WrongState(_("A job that is over cannot be held."))
         if job.held_by_id:
             return True
+        if job.is_adopted and job.status != JobStatus.QUEUED:
+            raise WrongState(_("A job that was made with kubectl is started once: it can be held only while it waits."))
         if not intents.hold(job, actor=user):
             return False
         audit.record(user, "job.hold", target=job.pk, namespace=job.namespace.slug, request=request)

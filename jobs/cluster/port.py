@@ -181,8 +181,10 @@ class Cluster(Protocol):
         Raise ObjectGone where the log went with its object; a pod that has not begun has no lines.
         """
 
-    async def shell(self, ref: ObjectRef, worker: str, *, pod: str, person: Person) -> Terminal:
-        """A shell in the `main` container of a worker that runs, as the person: bash where there is one, else sh.
+    async def shell(
+        self, ref: ObjectRef, worker: str, *, pod: str, person: Person, container: str = "main"
+    ) -> Terminal:
+        """A shell in that container of a worker that runs, as the person: bash where there is one, else sh.
 
         `pod` is its pod's name. Raise ClusterForbids where they may not, ObjectGone, ClusterRefuses or ClusterUnavailable.
         """

@@ -13,6 +13,9 @@ from accounts.access import may
 from accounts.models import User
 from accounts.roles import Verb
 from accounts.sessions import person_of_session
+from jobs.cluster.adopted import main_container
+from jobs.cluster.fields import part, text
+from jobs.cluster.manifests import MAIN
 from jobs.cluster.port import ObjectRef, Person
 from jobs.logs.lines import worker_of
 from jobs.models import Job, Worker
@@ -46,6 +49,7 @@ class Place:
     worker_id: int
     pod: str
     person: Person
+    container: str
 
 
 def ask(session_key: str, job_id: str, address: str | None) -> Asked | None:
@@ -72,7 +76,7 @@ def place_of(asked: Asked, name: str) -> Place | None:
         return None
     worker = (
         Worker.objects.filter(attempt__job_id=asked.job_id, role=role, index=index)
-        .select_related("attempt__cluster")
+        .select_related("attempt__cluster", "attempt__job")
         .order_by("-attempt__number")
         .first()
     )
@@ -80,7 +84,22 @@ def place_of(asked: Asked, name: str) -> Place | None:
         return None
     attempt = worker.attempt
     ref = ObjectRef(attempt.kubernetes_namespace, attempt.object_name, attempt.uid)
-    return Place(attempt.cluster.name, ref, str(worker), worker.pk, worker.pod_name, person_of(asked.user))
+    return Place(
+        cluster=attempt.cluster.name,
+        ref=ref,
+        worker=str(worker),
+        worker_id=worker.pk,
+        pod=worker.pod_name,
+        person=person_of(asked.user),
+        container=_container(attempt.job),
+    )
+
+
+def _container(job: Job) -> str:
+    """Ours is always called the same; who makes a Job with kubectl calls it as they like."""
+    if not job.is_adopted:
+        return MAIN
+    return text(main_container(part(job.adoption.manifest, "spec", "template", "spec")), "name")
 
 
 def _runs(worker: Worker) -> bool:

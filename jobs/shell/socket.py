@@ -230,7 +230,9 @@ async def _serve(asked: Asked, worker: str, session_key: str, receive: Receive, 
 
 async def _open(one: Shell, asked: Asked, place: Place, send: Send) -> tuple[str, str]:
     try:
-        terminal = await connect(place.cluster).shell(place.ref, place.worker, pod=place.pod, person=place.person)
+        terminal = await connect(place.cluster).shell(
+            place.ref, place.worker, pod=place.pod, person=place.person, container=place.container
+        )
     except ClusterError as error:
         code = "forbidden" if isinstance(error, ClusterForbids) else "refused"
         await database(rights.write_down, asked, "refuse", worker=place.worker, why=code)

@@ -44,7 +44,7 @@ def job_page(request: HttpRequest, job_id: str, template: str, *, status: int = 
             "whole": sum(phase.seconds for phase in found),
             "may_change": may(user, Verb.CHANGE_OWN, job.namespace, owns=own),
             "may_shell": may_open(user, job),
-            "may_clone": may(user, Verb.SUBMIT, job.namespace),
+            "may_clone": may(user, Verb.SUBMIT, job.namespace) and not job.is_adopted,
             "several_clusters": len(kinds()) > 1,
             "is_pinned": job.pins.filter(user=user).exists(),
             **{name: make(job) for name, make in more.items()},

@@ -16,12 +16,12 @@ from accounts.models import Namespace, User
 from accounts.roles import Verb
 from jobs import clones, lineage, shared_secrets, submission
 from jobs.cluster.registry import kinds
-from jobs.exceptions import IdempotencyConflict, JobError
+from jobs.exceptions import IdempotencyConflict, JobError, WrongState
 from jobs.form import drafts, posted
 from jobs.form.fields import Fields
 from jobs.form.sample import sample_document
 from jobs.form.tries import with_tries
-from jobs.models import Job, PriorityClass, Runtime
+from jobs.models import ADOPTED, Job, PriorityClass, Runtime
 from jobs.scope import person, visible_job
 
 WANTS_JSON = "application/json"
@@ -80,7 +80,7 @@ def _submit(request: HttpRequest, user: User, values: Fields) -> tuple[Job | Non
 def parent_in(user: User, values: Fields) -> Job | None:
     """The job the form is a clone of; one that may no longer be seen is forgotten."""
     text = values["parent"].replace("\0", "")
-    return Job.objects.visible_to(user).filter(pk=text).first() if text else None
+    return Job.objects.visible_to(user).filter(pk=text).exclude(origin=ADOPTED).first() if text else None
 
 
 def _became(request: HttpRequest, user: User) -> Job | None:
@@ -97,7 +97,10 @@ def _fields_at_first(request: HttpRequest, user: User, namespaces: list[Namespac
         except Http404:
             messages.info(request, _("That draft is gone: it was removed."))
     if wanted := request.GET.get("from"):
-        return with_tries(clones.fields_to_clone(visible_job(request, wanted)), request.GET)
+        try:
+            return with_tries(clones.fields_to_clone(visible_job(request, wanted)), request.GET)
+        except WrongState as error:
+            messages.info(request, error.message)
     first = next((n.slug for n in namespaces if n.kind == "project"), namespaces[0].slug if namespaces else "")
     usual = Runtime.objects.filter(is_active=True, deprecation="", locked=[]).first()
     return {

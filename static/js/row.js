@@ -124,6 +124,7 @@ export function paint(root, job) {
 function paintRow(row, job) {
   row.dataset.cluster = job.cluster;
   Object.assign(row.dataset, { queued: job.queued_at || "", started: job.started_at || "", ended: job.finished_at || "" });
+  mark(row, "origin", job.origin === "kubectl", "kubectl");
   mark(row, "held", Boolean(job.held_by), said(gettext("held by {name}"), { name: job.held_by }));
   row.toggleAttribute("data-archived", Boolean(job.archived_at));
   mark(row, "archived", Boolean(job.archived_at));

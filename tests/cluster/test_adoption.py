@@ -61,7 +61,9 @@ def may_create(portal: ClusterPortal, name: str) -> bool:
         return False
 
 
-def make(portal: ClusterPortal, name: str, command: list[str], *, who: str = "trainhall:local:alice", **spec: Any) -> Any:
+def make(
+    portal: ClusterPortal, name: str, command: list[str], *, who: str = "trainhall:local:alice", **spec: Any
+) -> Any:
     """A Job that somebody makes with kubectl, and the portal's job that it becomes."""
     gpus = spec.pop("gpus", 0)
     resources = {"requests": {"cpu": "50m", "memory": "16Mi"}, "limits": {"cpu": "1", "memory": "64Mi"}}

@@ -21,6 +21,7 @@ from jobs.cluster.kubernetes.setting import Account, KubernetesSetting
 from jobs.cluster.kubernetes.shell import PodTerminal, Way
 from jobs.cluster.kubernetes.tails import Tails
 from jobs.cluster.kubernetes.workloads import Workloads
+from jobs.cluster.manifests import MAIN
 from jobs.cluster.port import LogPositions, Manifest, ObjectRef, Objects, Observation, Person, RawLine, RunFile
 from jobs.exceptions import ClusterUnavailable
 
@@ -114,9 +115,11 @@ class KubernetesCluster:
 
     # Shells
 
-    async def shell(self, ref: ObjectRef, worker: str, *, pod: str, person: Person) -> PodTerminal:
+    async def shell(
+        self, ref: ObjectRef, worker: str, *, pod: str, person: Person, container: str = MAIN
+    ) -> PodTerminal:
         workloads = await asyncio.to_thread(lambda: self._workloads)
-        return await Way(workloads.api, ref.namespace, pod, person).open()
+        return await Way(workloads.api, ref.namespace, pod, person, container=container).open()
 
     # Files
 

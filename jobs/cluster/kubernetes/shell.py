@@ -82,11 +82,12 @@ class PodTerminal:
 class Way:
     """To one container, for one person."""
 
-    def __init__(self, api: Api, namespace: str, pod: str, person: Person) -> None:
+    def __init__(self, api: Api, namespace: str, pod: str, person: Person, *, container: str) -> None:
         self.mark = f"{MARK}={uuid.uuid4().hex}"
         self._api = api
         self._path = f"{core_path(namespace, 'pods', pod)}/exec"
         self._person = person
+        self._container = container
 
     async def open(self) -> PodTerminal:
         """Raise ClusterForbids, ObjectGone, ClusterRefuses or ClusterUnavailable."""
@@ -114,7 +115,12 @@ class Way:
     async def _connect(
         self, session: aiohttp.ClientSession, argv: Sequence[str], **streams: str
     ) -> aiohttp.ClientWebSocketResponse:
-        query = [("container", "main"), ("stdout", "true"), *streams.items(), *(("command", word) for word in argv)]
+        query = [
+            ("container", self._container),
+            ("stdout", "true"),
+            *streams.items(),
+            *(("command", word) for word in argv),
+        ]
         headers = CIMultiDict(await asyncio.to_thread(self._api.headers))
         headers["Accept"] = "*/*"  # what comes is no object
         for name, value in self._api.impersonation(self._person):
@@ -140,7 +146,7 @@ class Way:
     async def _explain(self, status: int) -> None:
         """A refused handshake comes without its sentence: the same question, asked plainly, gets it."""
         try:
-            await asyncio.to_thread(self._api.get, self._path, {"container": "main"}, person=self._person)
+            await asyncio.to_thread(self._api.get, self._path, {"container": self._container}, person=self._person)
         except NotThere as error:
             raise ObjectGone(f"Its pod is gone: {error}") from error
         except ClusterError as error:

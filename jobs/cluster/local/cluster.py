@@ -379,7 +379,9 @@ class LocalCluster:
             if not folder.path.exists():
                 raise ObjectGone(f"The log of {ref.name} is gone with its object.") from None
 
-    async def shell(self, ref: ObjectRef, worker: str, *, pod: str, person: Person) -> LocalTerminal:
+    async def shell(
+        self, ref: ObjectRef, worker: str, *, pod: str, person: Person, container: str = "main"
+    ) -> LocalTerminal:
         """In the worker's folder, as the portal's own account: who it is for is not enforced here."""
         folder = self._folder(ref.namespace, ref.name)
         return await asyncio.to_thread(begin_shell, folder.pod(worker))
