@@ -11,7 +11,7 @@ from jobs.cluster.fields import condition, part, parts, text
 from jobs.cluster.manifests import GPU, GPU_PRODUCT
 from jobs.cluster.port import Manifest
 from jobs.cluster.quantities import parse_count, parse_cpu, parse_memory
-from jobs.cluster.taints import are_tolerated
+from jobs.cluster.taints import first_not_tolerated
 
 TOPOLOGY = "topology."  # how the names of labels begin that say where a node stands
 VIRTUAL_LABEL = "trainhall.io/virtual-gpus"
@@ -31,6 +31,7 @@ class NodeCapacity:
     free_cpu_millis: int
     free_memory_bytes: int
     free_gpus: int
+    closed: str = ""  # why no pod of ours may come; "" where it may
     domains: dict[str, str] = field(default_factory=dict)  # what its labels say about where it stands
 
 
@@ -51,11 +52,10 @@ def free_capacity(
 def _capacity(node: Manifest, used: list[int], tolerations: Sequence[Manifest]) -> NodeCapacity:
     labels = part(node, "metadata", "labels")
     cpu, memory, gpus = _amounts(part(node, "status", "allocatable"))
+    closed = _why_closed(node, tolerations)
     return NodeCapacity(
         name=text(node, "metadata", "name"),
-        ready=condition(node, "Ready").get("status") == "True"
-        and not part(node, "spec").get("unschedulable")
-        and are_tolerated(parts(node, "spec", "taints"), tolerations),
+        ready=not closed,
         cpu_millis=cpu,
         memory_bytes=memory,
         gpus=gpus,
@@ -64,8 +64,19 @@ def _capacity(node: Manifest, used: list[int], tolerations: Sequence[Manifest]) 
         free_cpu_millis=cpu - used[0],
         free_memory_bytes=memory - used[1],
         free_gpus=gpus - used[2],
+        closed=closed,
         domains={key: str(value) for key, value in labels.items() if key.startswith(TOPOLOGY)},
     )
+
+
+def _why_closed(node: Manifest, tolerations: Sequence[Manifest]) -> str:
+    """As `kubectl get nodes` would say it, or the taint that keeps our pods away."""
+    if condition(node, "Ready").get("status") != "True":
+        return "not ready"
+    if part(node, "spec").get("unschedulable"):
+        return "cordoned"
+    kept_away_by = first_not_tolerated(parts(node, "spec", "taints"), tolerations)
+    return f"taint {text(kept_away_by, 'key')}" if kept_away_by else ""
 
 
 def requested(pod: Manifest) -> tuple[int, int, int]:

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
+
+from jobs.cluster.port import Manifest
 
 EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 OPERATORS = ("Equal", "Exists")
 
 
-def are_tolerated(taints: Sequence[Mapping[str, Any]], tolerations: Sequence[Mapping[str, Any]]) -> bool:
-    """Whether pods with these tolerations are let onto a node with these taints, as the scheduler decides it."""
-    strict = [taint for taint in taints if taint.get("effect") in ("NoSchedule", "NoExecute")]
-    return all(any(_tolerates(one, taint) for one in tolerations) for taint in strict)
+def first_not_tolerated(taints: Sequence[Manifest], tolerations: Sequence[Manifest]) -> Manifest:
+    """The first taint that keeps pods with these tolerations from a node, as the scheduler decides it; {} where none does."""
+    strict = (taint for taint in taints if taint.get("effect") in ("NoSchedule", "NoExecute"))
+    return next((taint for taint in strict if not any(_tolerates(one, taint) for one in tolerations)), {})
 
 
-def _tolerates(toleration: Mapping[str, Any], taint: Mapping[str, Any]) -> bool:
+def _tolerates(toleration: Manifest, taint: Manifest) -> bool:
     if toleration.get("effect") not in (None, "", taint.get("effect")):
         return False
     if toleration.get("key") not in (None, "", taint.get("key")):

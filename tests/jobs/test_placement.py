@@ -10,7 +10,7 @@ import pytest
 from jobs.capacity import Free, Node, Request
 from jobs.cluster.manifests import render
 from jobs.cluster.room import free_capacity
-from jobs.cluster.taints import are_tolerated, problem_of
+from jobs.cluster.taints import first_not_tolerated, problem_of
 from jobs.placement import shared_domain, told
 from tests.jobs.yard import rendering
 
@@ -121,10 +121,10 @@ class TestTaints:
     )
     def test_as_the_scheduler_decides(self, toleration: dict[str, Any], tolerates: bool) -> None:
         assert problem_of(toleration) == ""
-        assert are_tolerated([GPU_TAINT], [toleration]) is tolerates
+        assert first_not_tolerated([GPU_TAINT], [toleration]) == ({} if tolerates else GPU_TAINT)
 
     def test_a_soft_taint_keeps_nobody_away(self) -> None:
-        assert are_tolerated([GPU_TAINT | {"effect": "PreferNoSchedule"}], [])
+        assert not first_not_tolerated([GPU_TAINT | {"effect": "PreferNoSchedule"}], [])
 
     def test_a_node_whose_taint_is_not_tolerated_counts_as_closed(self) -> None:
         raw = {
@@ -132,7 +132,8 @@ class TestTaints:
             "spec": {"taints": [GPU_TAINT]},
             "status": {"allocatable": {"cpu": "4"}, "conditions": [{"type": "Ready", "status": "True"}]},
         }
-        assert not free_capacity([raw], [])[0].ready
+        shut = free_capacity([raw], [])[0]
+        assert (shut.ready, shut.closed) == (False, "taint nvidia.com/gpu")
         seen = free_capacity([raw], [], tolerations=[{"operator": "Exists"}])[0]
         assert seen.ready and seen.domains == {RACK: "r1"}
 

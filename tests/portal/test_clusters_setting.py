@@ -57,8 +57,9 @@ def test_a_file_names_clusters_in_order(tmp_path: Path, kubeconfig: Path) -> Non
 
 
 def test_where_nodes_stand_is_known_without_saying_and_may_be_said(tmp_path: Path) -> None:
-    text = "- name: a\n- {name: b, topology: [example.org/switch], tolerations: [{key: gpu, operator: Exists}]}\n- {name: c, topology: []}"
-    _has_local, (a, b, c) = read_clusters(written(tmp_path, text))
+    said = "topology: [example.org/switch], tolerations: [{key: gpu, operator: Exists}]"
+    text = f"- name: a\n- name: c\n  topology: []\n- {{name: b, {said}}}"
+    _has_local, (a, c, b) = read_clusters(written(tmp_path, text))
     assert (a.topology, b.topology, c.topology) == (TOPOLOGY, ("example.org/switch",), ())
     assert (a.tolerations, b.tolerations) == ((), ({"key": "gpu", "operator": "Exists"},))
 
