@@ -8,9 +8,10 @@ MOMENT = 0.05  # seconds
 
 
 class Deadline:
-    def __init__(self, seconds: float) -> None:
+    def __init__(self, seconds: float, *, since: float | None = None) -> None:
+        """`since` is when it began, by time.monotonic(): now, where nothing is said."""
         self.seconds = seconds
-        self._ends = time.monotonic() + seconds
+        self._ends = (time.monotonic() if since is None else since) + seconds
 
     @property
     def rest(self) -> float:

@@ -14,7 +14,8 @@ from contextlib import contextmanager
 
 from accounts.deadline import Deadline
 
-USUAL = 0.25  # seconds of a hash, until one was measured
+USUAL = 0.25  # seconds of a hash at the least, and until one was measured
+HALF = 3.0  # seconds after which a slow hash says half as much of the next one: a busy machine stays so for a while
 
 
 class NoTurn(Exception):
@@ -27,7 +28,14 @@ class Turns:
         self._free = threading.BoundedSemaphore(count)
         self._lock = threading.Lock()
         self._waiting = 0
-        self._takes = USUAL
+        self._took = USUAL
+        self._measured = time.monotonic()
+
+    @property
+    def takes(self) -> float:
+        """Seconds that a hash which begins now is expected to take."""
+        rests: float = 0.5 ** ((time.monotonic() - self._measured) / HALF)
+        return max(USUAL, self._took * rests)
 
     @contextmanager
     def one(self, deadline: Deadline) -> Iterator[None]:
@@ -40,23 +48,26 @@ class Turns:
         finally:
             took = time.monotonic() - began
             with self._lock:
-                # more on a busy machine, which does not become idle from one to the next
-                self._takes = max(took, 0.9 * self._takes)
+                # one quick hash does not yet say that the machine is idle
+                self._took, self._measured = max(took, self.takes), time.monotonic()
             self._free.release()
 
     def _wait(self, deadline: Deadline) -> bool:
-        if deadline.rest > 0 and self._free.acquire(blocking=False):
-            return True  # whatever the last ones took: else one slow hash would be the last of all
         with self._lock:
-            patience = deadline.rest - self._takes
-            if patience < 0 or self._waiting * self._takes / self._count > patience:
+            patience = deadline.rest - self.takes
+            if patience < 0 or self._waiting * self.takes / self._count > patience:
                 return False
             self._waiting += 1
         try:
-            return self._free.acquire(timeout=patience)
+            if not self._free.acquire(timeout=patience):
+                return False
         finally:
             with self._lock:
                 self._waiting -= 1
+        if deadline.rest < self.takes:  # those before it took longer than was known when it came
+            self._free.release()
+            return False
+        return True
 
 
 turns = Turns(max(1, (os.cpu_count() or 1) // 2))  # the other half is for everybody who is signed in

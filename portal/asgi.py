@@ -17,6 +17,7 @@ from jobs.shell.socket import shells  # noqa: E402
 from metrics import routing  # noqa: E402
 from metrics.ingest_asgi import IngestDoor  # noqa: E402
 from metrics.live import hub  # noqa: E402
+from portal.arrival import Arrival  # noqa: E402
 from portal.lifespan import Lifespan  # noqa: E402
 from portal.origin import OnlyOurOrigin  # noqa: E402
 
@@ -24,4 +25,4 @@ websocket_urlpatterns = [*routing.websocket_urlpatterns, *job_routing.websocket_
 sockets = OnlyOurOrigin(AuthMiddlewareStack(URLRouter(websocket_urlpatterns)))
 hub.told_of_rights.append(shells.ask_again)
 ingest = IngestDoor(ProtocolTypeRouter({"http": pages, "websocket": sockets}))
-application = Lifespan(ingest, opened=[ingest, hub])
+application = Lifespan(Arrival(ingest), opened=[ingest, hub])

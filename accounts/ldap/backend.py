@@ -116,7 +116,10 @@ class DirectoryBackend(LDAPBackend):
         """None for a name or password that is wrong; whatever else keeps them out is left with `refuse`."""
         if not username or password is None or is_empty_secret(password) or len(password) > LONGEST_SECRET:
             return None  # an empty one would be an anonymous bind, which succeeds
-        deadline = Deadline(deadline_of(request).left(at_most=WHILE_SOMEBODY_WAITS))
+        whole = deadline_of(request)
+        if whole.is_over:  # it has waited for so long that nobody is asked any more, here or in the portal itself
+            return None
+        deadline = Deadline(min(whole.rest, WHILE_SOMEBODY_WAITS))
         known = _Known(self, username=username.strip(), request=request, deadline=deadline)
         try:
             with asking(deadline), closing(known):
