@@ -14,7 +14,7 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 # each file in one of two processes, with a database of its own: two cores are half idle while one test waits
-TWO = ("-n", "2", "--dist", "loadfile")
+TWO = ("-n", "2", "--dist", "loadfile", "--no-loadscope-reorder")
 
 
 def pytest(*arguments: str) -> int:

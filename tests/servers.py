@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import tempfile
 from pathlib import Path
 
@@ -26,6 +27,9 @@ _folders: list[Path] = []
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_load_initial_conftests() -> None:
+    # a shell's `&` starts us deaf to Ctrl-C, and whatever a test starts would be, too
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     if worker := os.environ.get("PYTEST_XDIST_WORKER"):
         # its own files and its own channels: what another worker publishes would be heard here, too
         os.environ["REDIS_URL"] = ""

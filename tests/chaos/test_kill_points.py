@@ -14,7 +14,7 @@ import pytest
 from tests.chaos.hall import CHILD, PATIENCE, SMALL, WATCHER, WEB, WORKER, Hall
 from tests.portal.running import CHECKOUT, until
 
-pytestmark = pytest.mark.chaos
+pytestmark = [pytest.mark.chaos, pytest.mark.long]
 
 ROUNDS = 3
 STEADY = 10.5  # seconds that a process lives before it is killed again: the supervisor then starts it after one second

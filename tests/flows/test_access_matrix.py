@@ -18,7 +18,7 @@ from tests.flows.access_table import BARE, CAST, ROUTES, Rule
 from tests.flows.conftest import Stage
 from tests.flows.routes import ANY, bare_routes, http_routes
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.long]
 
 IDENTITY_HEADERS = {
     "X-Forwarded-User": "admin",

@@ -18,6 +18,8 @@ import pytest
 
 from tests.portal.running import Portal, until
 
+pytestmark = pytest.mark.long
+
 KEYS, TIMES = 50, 20
 PASSWORD = "flows-need-one"
 

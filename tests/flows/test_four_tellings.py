@@ -21,6 +21,8 @@ from tests.portal.running import CHECKOUT, Portal, until
 sys.path.insert(0, str(CHECKOUT / "sdk"))
 from trainhall import Client
 
+pytestmark = pytest.mark.long
+
 KEYS = {"train/loss", "lr", "val/accuracy", "val/loss", "epoch"}
 EPOCHS, STEPS = 5, 5 * 23
 SOURCES = {"numpy": "sdk", "json": "stdout", "text": "stdout", "tensorboard": "tensorboard", "csv": "file"}

@@ -21,7 +21,7 @@ from jobs.states import FINAL, MOVES, JobStatus
 from tests.factories import make_job
 from tests.jobs.test_observed import condition, done, failed, job, pod
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.long]
 
 Form = tuple[Any, list[Any]]  # the Job as listed (None: it is gone), and its pods
 

@@ -18,7 +18,7 @@ from tests.portal.watchers import Watcher, holders, watchers
 TAKEN_OVER = 15  # seconds
 START = 60  # seconds for a process to come up on a busy machine
 
-pytestmark = pytest.mark.django_db(transaction=True)
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.long]
 
 
 @pytest.fixture
