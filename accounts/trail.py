@@ -22,6 +22,28 @@ from accounts.roles import Verb
 from accounts.spreadsheet import MARK, lines
 
 ROWS_AT_ONCE = 1000
+# What is told of each noun: to choose from on the page, where to ask the rows themselves would read all of them.
+VERBS = {
+    "audit": ("export",),
+    "cluster": ("look",),
+    "code": ("upload",),
+    "draft": ("create", "delete"),
+    "group_mapping": ("create", "change", "delete"),
+    "job": ("submit", "edit", "hold", "release", "stop", "adopt", "archive", "unarchive"),
+    "jobs": ("export",),
+    "layout": ("keep", "reset", "share", "unshare"),
+    "membership": ("create", "change", "delete"),
+    "namespace": ("create", "change", "apply", "drift"),
+    "runtime": ("create", "edit"),
+    "secret": ("set", "delete"),
+    "session": ("login", "logout", "failed", "throttled"),
+    "shell": ("open", "close", "refuse"),
+    "site_role": ("create", "change", "delete"),
+    "token": ("create", "revoke", "restore"),
+    "user": ("create", "disable", "enable"),
+    "view": ("save", "change", "delete"),
+}
+ACTIONS = tuple(f"{noun}.{verb}" for noun, verbs in VERBS.items() for verb in verbs)
 COLUMNS = ("id", "at", "actor", "action", "target", "namespace", "before", "after", "address", "via")
 
 

@@ -121,11 +121,18 @@ export function paint(root, job) {
   if (isRow) paintRow(root, job);
 }
 
+// held for a cause, the job has its owner as who holds it, who did nothing: as in jobs/_held.html
+function heldText(job) {
+  if (job.reason.code === "OwnerLeft") return gettext("held for a lead");
+  if (job.reason.code === "Forbidden" || job.reason.code === "SecretGone") return gettext("held by the portal");
+  return said(gettext("held by {name}"), { name: job.held_by });
+}
+
 function paintRow(row, job) {
   row.dataset.cluster = job.cluster;
   Object.assign(row.dataset, { queued: job.queued_at || "", started: job.started_at || "", ended: job.finished_at || "" });
   mark(row, "origin", job.origin === "kubectl", "kubectl");
-  mark(row, "held", Boolean(job.held_by), said(gettext("held by {name}"), { name: job.held_by }));
+  mark(row, "held", Boolean(job.held_by), heldText(job));
   row.toggleAttribute("data-archived", Boolean(job.archived_at));
   mark(row, "archived", Boolean(job.archived_at));
   mark(row, "stopping", Boolean(job.cancel_requested_at) && !job.finished_at);

@@ -8,7 +8,7 @@ import pytest
 from django.test import Client
 
 from accounts.models import MembershipChange, User
-from jobs import departures, dispatch, submission
+from jobs import departures, dispatch, intents, submission
 from jobs.exceptions import NotAllowed
 from jobs.models import Job, JobEvent
 from jobs.states import Reason
@@ -67,6 +67,21 @@ def test_the_lead_finds_them_at_home_and_a_member_does_not(alice: User, bob: Use
         client.force_login(person)
         page = client.get("/").content.decode()
         assert (f"/jobs/{job.pk}/" in page) is finds
+
+
+def test_list_and_page_do_not_say_that_who_left_holds_it(alice: User, carol: User, vision: Any) -> None:
+    job = make_job(alice, vision, name="left behind")
+    wanted = make_job(carol, vision, name="kept back")
+    leave(alice, vision)
+    departures.hold_jobs_of_who_left()
+    intents.hold(wanted, actor=carol)
+    client = Client()
+    client.force_login(carol)
+    for path in ("/jobs/?user=alice", f"/jobs/{job.pk}/"):
+        page = client.get(path).content.decode()
+        assert "held for a lead" in page and "held by alice" not in page, path
+    page = client.get(f"/jobs/{wanted.pk}/").content.decode()
+    assert "held by carol" in page and "held for a lead" not in page
 
 
 def test_the_lead_decides_and_the_decision_stands(alice: User, carol: User, vision: Any) -> None:
