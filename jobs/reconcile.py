@@ -267,6 +267,8 @@ def conclude_or_show(look: Look, follower: LogFollower) -> bool:
             return False  # its object goes as it is settled, and the last lines with it
         if observed.ended:
             settle(attempt, observed)
+        elif look.manifest is None and attempt.job.is_adopted and not observed.pods_gone:
+            return False  # its maker deleted it, and its pods are in their grace: they tell what became of it
         elif look.manifest is None:
             settle(attempt, Observed.vanished())
         elif observed.decided:

@@ -273,17 +273,17 @@ def _deleted(look: _Look) -> Observed | None:
         return None
     if not look.pods_gone:
         return look.says(None)
+    # somebody may delete what they made: what that has ended was not at its own end
+    cancelled = look.says(JobStatus.CANCELLED, Verdict(Reason.STOPPED, DELETED), ended=True)
+    theirs = look.adopted and bool(look.pods)
+    if theirs and not all(pod.ended_by_itself for pod in look.pods):
+        return cancelled
     if look.has_succeeded:
         return look.says(JobStatus.SUCCEEDED, _success(look), ended=True)
-    if (
-        look.adopted
-        and look.pods
-        and not any(pod.worker.phase == "Failed" and not pod.was_asked_to_end for pod in look.pods)
-    ):
-        # nothing of it had failed: what ended its pods was that somebody took their Job away
-        return look.says(JobStatus.CANCELLED, Verdict(Reason.STOPPED, DELETED), ended=True)
     if any(pod.failed for pod in look.pods):
         return look.says(JobStatus.FAILED, _blame(look, ""), ended=True)
+    if theirs:
+        return cancelled
     return Observed.vanished(look.workers)
 
 

@@ -6,7 +6,7 @@ import re
 import signal as signals
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from jobs.cluster.fields import condition, is_true, moment, number, part, parts, seen_at, text
@@ -106,6 +106,16 @@ class PodView:
     def was_asked_to_end(self) -> bool:
         """It ended because the others did, or because somebody stopped it."""
         return bool(text(self.pod, "metadata", "deletionTimestamp")) and not self.is_lost
+
+    @property
+    def ended_by_itself(self) -> bool:
+        """Before anybody asked it to; of one that has ended already, being deleted tells nothing."""
+        if self.worker.phase not in ("Succeeded", "Failed"):
+            return False
+        killed_at, ended = moment(self.pod, "metadata", "deletionTimestamp"), self.worker.finished_at
+        if killed_at is None or ended is None:
+            return True
+        return ended <= killed_at - timedelta(seconds=number(self.pod, "metadata", "deletionGracePeriodSeconds") or 0)
 
     @property
     def out_of_memory(self) -> bool:

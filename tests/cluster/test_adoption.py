@@ -23,7 +23,7 @@ from tests.ports import free_port
 pytestmark = pytest.mark.cluster
 
 VISION = "p-vision"
-SAYS = ["sh", "-c", "echo loss=0.5; echo I am $(id -u); echo done"]
+SAYS = ["sh", "-c", "echo step 1 loss=0.5; echo I am $(id -u); echo done"]
 STAYS = ["sh", "-c", "trap 'echo saved; exit 0' TERM; echo ready; while true; do sleep 0.2; done"]
 
 
@@ -107,7 +107,7 @@ def test_a_job_made_with_kubectl_waits_runs_and_is_charged_like_any_other(portal
     assert [worker["exit_code"] for worker in over["workers"]] == [0, 0], over["workers"]
     for worker in over["workers"]:
         said = portal.lines(made["id"], worker["name"])
-        assert said[0] == "loss=0.5" and said[-1] == "done", said
+        assert said[0] == "step 1 loss=0.5" and said[-1] == "done", said
     # numbers that it prints are read, whatever its container is called
     (series,) = {one["key"] for one in portal.rest(f"jobs/{made['id']}/series/")["series"]}
     assert series == "loss"
@@ -195,9 +195,10 @@ def test_stopped_here_while_it_runs_it_saves_first(portal: ClusterPortal) -> Non
 def test_deleted_with_kubectl_while_it_runs_it_is_cancelled_and_made_again_it_is_another(portal: ClusterPortal) -> None:
     first = runs(portal, "again")
     assert first["adopted"]["uid"] == uid_of(portal, "again")
-    kubectl(portal, "delete", "job", "again")
+    kubectl(portal, "delete", "job", "again", "--wait=false")
     over = portal.over(first["id"], "cancelled", seconds=60)
     assert over["reason"]["text"] == DELETED
+    assert portal.lines(first["id"])[-1] == "saved", "it had its grace"
     second = make(portal, "again", ["sh", "-c", "echo second"], but=first["id"])
     assert second["adopted"]["uid"] not in ("", first["adopted"]["uid"])
     portal.over(second["id"], "succeeded")

@@ -194,6 +194,19 @@ def test_deleted_while_it_ran_it_is_cancelled() -> None:
     assert (told.status, told.reason, told.text, told.ended) == (JobStatus.CANCELLED, Reason.STOPPED, DELETED, True)
 
 
+def test_a_program_that_ends_well_since_it_was_told_to_has_not_succeeded() -> None:
+    leaving = {"deletionTimestamp": "2026-01-01T00:05:30Z", "deletionGracePeriodSeconds": 30}
+    told = seen(job(), [taken(pod("a", 0, phase="Succeeded", ended=6, **leaving))], deleted=True)
+    assert told.status == JobStatus.CANCELLED
+    before = seen(job(), [taken(pod("a", 0, phase="Succeeded", ended=4, **leaving))], deleted=True)
+    assert before.status == JobStatus.SUCCEEDED
+
+
+def test_deleted_while_it_tried_again_it_is_cancelled_whatever_had_failed_before() -> None:
+    pods = [pod("a", 0, phase="Failed", ended=1), pod("b", 1)]
+    assert seen(job(), [taken(one) for one in pods], deleted=True).status == JobStatus.CANCELLED
+
+
 def test_deleted_after_it_had_ended_its_pods_tell_how() -> None:
     assert seen(job(), [taken(pod("a", 0, phase="Succeeded", ended=3))], deleted=True).status == JobStatus.SUCCEEDED
     told = seen(job(), [taken(pod("a", 0, phase="Failed", ended=3))], deleted=True)

@@ -207,7 +207,7 @@ def test_its_pages_are_for_the_project_and_say_what_it_lacks(
         f"?from={job.pk}" not in text and ">Files</a>" not in text.replace('aria-current="page"', "")
     ) or tab == "files/"
     if not tab:
-        assert "alice made it with kubectl" in text and "p-vision/digits" in text and "What it lacks" in text
+        assert "Made with kubectl by alice, as p-vision/digits." in text and "What it lacks" in text
     if tab == "spec/":
         assert "kind: Job" in text and "python train.py" in text
     assert signed_in(dave).get(f"/jobs/{job.pk}/{tab}").status_code == 404

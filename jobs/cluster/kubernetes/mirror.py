@@ -32,6 +32,7 @@ class ClusterMirror:
         self._news = threading.Condition()
         self._changed: set[str] = set()
         self._gone: OrderedDict[str, tuple[float, Manifest]] = OrderedDict()
+        self._gone_jobs: OrderedDict[str, Manifest] = OrderedDict()  # how many pods they had, by UID
         self._by_owner: dict[str, dict[str, Manifest]] = {}  # pods by the UID of their Job, then by their own
         self._followers: dict[str, set[str]] = {}  # Jobs of other roles by the UID of the leader that owns them
         self._said: dict[str, dict[str, Manifest]] = {}  # events by the UID of what they are about, then by their own
@@ -125,7 +126,7 @@ class ClusterMirror:
         """The newest pod of that place, also one that is gone since a moment."""
         jobs = {leader_uid, *self._followers.get(leader_uid, ())}
         found = [pod for uid in jobs for pod in list(self._by_owner.get(uid, {}).values())]
-        if (job := self.jobs.objects.get(leader_uid)) is not None:
+        if (job := self.jobs.objects.get(leader_uid) or self._gone_jobs.get(leader_uid)) is not None:
             found = numbered(job, found)
         here = [pod for pod in found if place_of(pod) == (role, index)]
         return max(here, key=lambda pod: text(pod, "metadata", "creationTimestamp"), default=None)
@@ -147,6 +148,9 @@ class ClusterMirror:
         uid = job["metadata"]["uid"]
         if new is None:
             self._over.pop(uid, None)
+            self._gone_jobs[uid] = {"spec": {key: part(job, "spec").get(key) for key in ("parallelism", "completions")}}
+            if len(self._gone_jobs) > MOST_KEPT:
+                self._gone_jobs.popitem(last=False)
         elif _is_over(new) and not (old and _is_over(old)):
             self._over[uid] = time.monotonic()
         leaders = _leading(job) or [uid]
