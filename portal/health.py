@@ -19,7 +19,8 @@ from psycopg.conninfo import make_conninfo
 
 from jobs.cluster.registry import kinds
 from jobs.turns import HELD, LOCKS
-from portal.celery import BEAT_KEY, app
+from portal.celery import BEAT_KEY, SYNC_EVERY, app
+from portal.templatetags.shown import span
 
 if TYPE_CHECKING:
     from django_stubs_ext import StrOrPromise
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 PATIENCE = 3  # seconds for each part; all are asked at once
 BEAT_SILENT_AFTER = 25.0
 CLUSTER_SILENT_AFTER = 60.0
+LONGEST_PASS = 110.0  # seconds that a pass over the directory may take
+DIRECTORY = "directory"
 logger = logging.getLogger(__name__)
 
 
@@ -38,6 +41,7 @@ class Tile:
     ok: bool
     text: str
     loses: str
+    is_needed: bool = True  # without it this portal should get no requests
 
 
 class Unwell(Exception):
@@ -106,6 +110,31 @@ def ask_cluster(name: str) -> str:
     return _("Seen %(age)d s ago.") % {"age": age}
 
 
+def ask_directory() -> str:
+    """By the passes over it, so that nobody who asks this page makes the portal ask the directory.
+
+    Whatever is wrong with it in detail is told to admins on the page Access: anybody may read this one.
+    """
+    query = (
+        "SELECT is_applied, coalesce(problems @> '[[\"away\"]]', false), extract(epoch FROM now() - started_at)::float"
+        " FROM accounts_directorysync ORDER BY started_at DESC, id DESC LIMIT 1"
+    )
+    rows = _ask_database(query)
+    if not rows:
+        return _("It was not read yet; a pass over it comes every %(seconds)d s.") % {"seconds": SYNC_EVERY}
+    is_applied, is_away, age = rows[0]
+    if age > 2 * SYNC_EVERY + LONGEST_PASS:
+        raise Unwell(_("No pass over it since %(age)s.") % {"age": span(age)})
+    if is_applied:
+        return _("Rights were brought in line with it %(age)s ago.") % {"age": span(age)}
+    if is_away:
+        raise Unwell(_("It could not be asked %(age)s ago.") % {"age": span(age)})
+    raise Unwell(
+        _("The pass %(age)s ago changed nothing, for too much would have gone: an admin looks at the page Access.")
+        % {"age": span(age)}
+    )
+
+
 PARTS: list[tuple[str, Callable[[], str], StrOrPromise]] = [
     ("postgres", ask_postgres, gettext_lazy("Nothing can be read or submitted; running jobs go on.")),
     ("valkey", ask_valkey, gettext_lazy("Pages do not update by themselves, and new jobs start later.")),
@@ -116,21 +145,28 @@ PARTS: list[tuple[str, Callable[[], str], StrOrPromise]] = [
 OF_A_CLUSTER = gettext_lazy(
     "Its jobs run on and are shown as they were; none starts there. Other clusters are as ever."
 )
+OF_THE_DIRECTORY = gettext_lazy(
+    "Its people may be unable to sign in, and what changes in it is not followed. Who is signed in goes on as before."
+)
 
 
 def look() -> list[Tile]:
     """Ask every part at once."""
     clusters = [(f"cluster {name}", partial(ask_cluster, name), OF_A_CLUSTER) for name in kinds()]
     parts = [*PARTS, *clusters]
+    if settings.DIRECTORY is not None:
+        parts.append((DIRECTORY, ask_directory, OF_THE_DIRECTORY))
     with ThreadPoolExecutor(max_workers=len(parts)) as pool:
         return list(pool.map(lambda part: _ask(*part), parts))
 
 
 def _ask(name: str, question: Callable[[], str], loses: object) -> Tile:
+    needed = name != DIRECTORY  # sessions, tokens and the local admin's sign-in go on without it
     try:
-        return Tile(name, True, question(), str(loses))
+        return Tile(name, True, question(), str(loses), needed)
     except Unwell as problem:
-        return Tile(name, False, str(problem), str(loses))
+        return Tile(name, False, str(problem), str(loses), needed)
     except Exception as error:  # whatever a dependency raises, it is unwell, and the page that says so must be drawn
         logger.warning("%s is unwell: %s", name, error)
-        return Tile(name, False, _("It does not answer (%(kind)s).") % {"kind": type(error).__name__}, str(loses))
+        words = _("It does not answer (%(kind)s).") % {"kind": type(error).__name__}
+        return Tile(name, False, words, str(loses), needed)

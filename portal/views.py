@@ -24,9 +24,9 @@ def healthz(request: HttpRequest) -> HttpResponse:
 @login_not_required
 @require_GET
 def readyz(request: HttpRequest) -> JsonResponse:
-    """Ready: each dependency by name; 503 if one is not."""
+    """Ready: each dependency by name; 503 if one that is needed for pages and jobs is not."""
     tiles = health.look()
-    ready = all(tile.ok for tile in tiles)
+    ready = all(tile.ok for tile in tiles if tile.is_needed)
     answer = JsonResponse(
         {"ready": ready, "parts": {tile.name: {"ok": tile.ok, "text": tile.text} for tile in tiles}},
         status=200 if ready else 503,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import time
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -11,6 +13,7 @@ from django.db import connection
 from django.test import AsyncClient, Client
 from django.utils import timezone
 
+from accounts.models import DirectorySync
 from jobs.cluster.kubernetes.setting import KubernetesSetting
 from jobs.models import Cluster
 from jobs.turns import LOCKS
@@ -82,6 +85,62 @@ class TestParts:
         beat = part(health.look(), "beat")
         assert not beat.ok
         assert "40" in beat.text or "41" in beat.text
+
+
+class TestDirectory:
+    """A tile of its own where one is connected; while it is away the portal goes on, and stays behind its balancer."""
+
+    @pytest.fixture(autouse=True)
+    def connected(self, settings: Any, own_database: None) -> None:
+        settings.DIRECTORY = object()
+
+    def tile(self) -> health.Tile:
+        return part(health.look(), "directory")
+
+    def a_pass(self, *, ago: float = 3, **told: Any) -> None:
+        row = DirectorySync.objects.create(**told)
+        DirectorySync.objects.filter(pk=row.pk).update(started_at=timezone.now() - timedelta(seconds=ago))
+
+    def test_without_one_there_is_no_tile(self, settings: Any) -> None:
+        settings.DIRECTORY = None
+        assert "directory" not in {tile.name for tile in health.look()}
+
+    def test_before_the_first_pass_nothing_is_wrong(self) -> None:
+        assert self.tile().ok and "not read yet" in self.tile().text
+
+    def test_the_last_pass_and_how_long_ago(self) -> None:
+        self.a_pass(is_applied=True, people=200, ago=63)
+        assert self.tile().ok
+        assert re.fullmatch("Rights were brought in line with it 1 m [0-9]+ s ago.", self.tile().text)
+
+    @pytest.mark.parametrize(
+        ("problem", "said"),
+        [
+            (["away", {"words": "ldap://secret.example.org: no route"}], "It could not be asked "),
+            (["people_lost", {"lost": 90, "before": 100}], "changed nothing, for too much would have gone"),
+        ],
+    )
+    def test_what_went_wrong_is_said_without_what_only_admins_may_read(self, problem: Any, said: str) -> None:
+        self.a_pass(is_applied=True, ago=60)
+        self.a_pass(problems=[problem])
+        tile = self.tile()
+        assert not tile.ok and said in tile.text
+        assert "secret.example.org" not in tile.text and "sign in" in tile.loses
+
+    def test_a_rule_about_no_group_is_no_trouble_of_the_directory(self) -> None:
+        self.a_pass(is_applied=True, problems=[["no_group", {"group": "x"}]])
+        assert self.tile().ok
+
+    def test_passes_that_have_stopped(self) -> None:
+        self.a_pass(is_applied=True, ago=3600)
+        assert not self.tile().ok and self.tile().text == "No pass over it since 1 h."
+
+    def test_the_portal_is_ready_without_it(self, client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.a_pass(problems=[["away", {"words": "no"}]])
+        monkeypatch.setattr(health, "PARTS", [])
+        monkeypatch.setattr(health, "kinds", dict)
+        answer = client.get("/readyz")
+        assert answer.status_code == 200 and answer.json()["parts"]["directory"]["ok"] is False
 
 
 class TestClusters:
