@@ -7,7 +7,7 @@ import csv
 import io
 import re
 from pathlib import Path
-from typing import Any, TypeGuard
+from typing import Any
 
 import pytest
 from asgiref.sync import async_to_sync
@@ -113,19 +113,16 @@ def test_rows_outlive_their_people(desk: Client, alice: User) -> None:
 
 def written_down() -> set[str]:
     """Every action that the portal's code names where it writes a row, by itself or through a function of its own."""
-    found = set()
+    found: set[str] = set()
     for app in ("accounts", "jobs", "metrics", "portal"):
         for path in (ROOT / app).rglob("*.py"):
             for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
                 if not isinstance(node, ast.Call) or ast.unparse(node.func).rpartition(".")[2] not in WRITERS:
                     continue
-                texts = (part.value for argument in node.args for part in ast.walk(argument) if is_text(part))
+                parts = [part for argument in node.args for part in ast.walk(argument)]
+                texts = [part.value for part in parts if isinstance(part, ast.Constant) and isinstance(part.value, str)]
                 found.update(text for text in texts if re.fullmatch(r"[a-z_]+\.[a-z_]*", text))
     return found
-
-
-def is_text(node: ast.AST) -> TypeGuard[ast.Constant]:
-    return isinstance(node, ast.Constant) and isinstance(node.value, str)
 
 
 def test_the_page_offers_every_action_that_is_ever_written() -> None:
