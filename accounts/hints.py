@@ -36,15 +36,18 @@ def be_quiet() -> None:
     _quiet_until = time.monotonic() + QUIET_FOR
 
 
-def send(message: bytes) -> None:
+def send(*messages: bytes) -> None:
     """To every web process that listens, now."""
-    if is_quiet() or not settings.REDIS_URL:
+    if is_quiet() or not settings.REDIS_URL or not messages:
         return
     try:
-        _valkey().publish(CHANNEL, message)
+        with _valkey().pipeline(transaction=False) as pipeline:
+            for message in messages:
+                pipeline.publish(CHANNEL, message)
+            pipeline.execute()
     except redis.RedisError as error:
         be_quiet()
-        logger.warning("Nobody could be told of %s: %s", message[:60], error)
+        logger.warning("Nobody could be told of %s: %s", messages[0][:60], error)
 
 
 def rights_changed() -> None:

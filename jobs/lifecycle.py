@@ -55,9 +55,9 @@ def touch(jobs: Sequence[Job]) -> None:
     for job in jobs:
         if job.pk in written:
             job.version += 1
-            live.publish(f"job/{job.pk}", job.version, namespace_id=job.namespace_id)
         else:
             write(job)
+    live.publish_all([(f"job/{job.pk}", job.version, job.namespace_id) for job in jobs if job.pk in written])
 
 
 def move(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+from collections.abc import Iterable
 from functools import cache
 from typing import Any
 
@@ -31,13 +32,18 @@ def _producers(_pid: int) -> Any:
 
 def publish(topic: str, seq: int | None, *, namespace_id: int | None = None) -> None:
     """Say "topic is at seq" to every web process, once the transaction is committed."""
-    message = orjson.dumps({"t": topic, "n": seq, "ns": namespace_id})
-    transaction.on_commit(lambda: _send(message), robust=True)
+    publish_all([(topic, seq, namespace_id)])
 
 
-def _send(message: bytes) -> None:
+def publish_all(news: Iterable[tuple[str, int | None, int | None]]) -> None:
+    """The same of many topics, each with its namespace's id: together they take one way there and back."""
+    messages = [orjson.dumps({"t": topic, "n": seq, "ns": namespace_id}) for topic, seq, namespace_id in news]
+    transaction.on_commit(lambda: _send(messages), robust=True)
+
+
+def _send(messages: list[bytes]) -> None:
     faults.point("push.before_send")
-    hints.send(message)
+    hints.send(*messages)
 
 
 def wake(task: str) -> None:

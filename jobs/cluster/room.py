@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 from jobs.cluster.fields import condition, part, parts, text
@@ -104,9 +105,19 @@ def _amounts(resources: dict[str, Any]) -> tuple[int, int, int]:
     )
 
 
-def _read(parse: Any, quantity: Any) -> int:
+def _read(parse: Callable[[Any], int], quantity: Any) -> int:
     if quantity is None:
         return 0
+    if isinstance(quantity, str):
+        return _read_text(parse, quantity)
+    try:
+        return int(parse(quantity))
+    except ValueError:
+        return 0
+
+
+@lru_cache(maxsize=4096)  # thousands of pods ask for a few different amounts, and are added up every few seconds
+def _read_text(parse: Callable[[Any], int], quantity: str) -> int:
     try:
         return int(parse(quantity))
     except ValueError:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from jobs import failures, git_address, reconcile
+from jobs import failures, git_address, looks
 from jobs.cluster.observed import Observed
 from jobs.cluster.port import RawLine
 from jobs.documents import job_document
@@ -43,7 +43,7 @@ def document(job_id: str) -> dict[str, Any]:
 def test_the_cause_is_there_when_the_end_is(vision: Any, alice: Any, local_row: Any) -> None:
     attempt = running(alice, vision)
     write(attempt, "Traceback (most recent call last):", "ModuleNotFoundError: No module named 'cv2'")
-    reconcile.settle(attempt, failed())
+    looks.settle(attempt, failed())
     shown = document(attempt.job_id)
     assert (shown["status"], shown["cause"]["kind"], shown["cause"]["owner"]) == ("failed", "module_missing", "you")
     assert shown["cause"]["evidence"]["seq"] == 2
@@ -55,7 +55,7 @@ def test_the_job_tells_the_cause_and_the_attempt_and_the_event_keep_the_words_of
 ) -> None:
     attempt = running(alice, vision)
     write(attempt, "Traceback (most recent call last):", "ModuleNotFoundError: No module named 'cv2'")
-    reconcile.settle(attempt, failed())
+    looks.settle(attempt, failed())
     shown = document(attempt.job_id)
     assert shown["reason"] == {"code": "NonZeroExit", "text": "The Python module cv2 is not there."}
     assert shown["attempts"][0]["reason"]["text"] == "worker-0 ended with exit code 1."
@@ -67,7 +67,7 @@ def test_the_job_tells_the_cause_and_the_attempt_and_the_event_keep_the_words_of
 def test_hostile_words_can_be_stored_and_stay_words(vision: Any, alice: Any, local_row: Any) -> None:
     attempt = running(alice, vision)
     write(attempt, "Traceback (most recent call last):", HOSTILE)
-    reconcile.settle(attempt, failed())
+    looks.settle(attempt, failed())
     assert document(attempt.job_id)["cause"]["text"] == "ValueError: <script>alert(1)</script> %(kind)s"
 
 
@@ -77,7 +77,7 @@ def test_an_end_is_stored_also_where_it_cannot_be_explained(
     attempt = running(alice, vision)
     Job.objects.filter(pk=attempt.job_id).update(spec={"retries": 0})  # as if a later version could not read it
     attempt.job.refresh_from_db()
-    reconcile.settle(attempt, failed())
+    looks.settle(attempt, failed())
     job = Job.objects.get(pk=attempt.job_id)
     assert (job.status, Attempt.objects.get(job=job).cause) == ("failed", {})
     assert "could not be told" in caplog.text
@@ -124,7 +124,7 @@ def test_a_kind_that_the_catalogue_has_no_more_is_told_in_its_stored_words(
 ) -> None:
     attempt = running(alice, vision)
     write(attempt, "bye", exit_code=3)
-    reconcile.settle(attempt, failed(3))
+    looks.settle(attempt, failed(3))
     stored = {**Attempt.objects.get(pk=attempt.pk).cause, "kind": "gone"}
     told = failures.told(stored)
     assert told and told["text"].startswith("The program ended with exit code 3")
@@ -135,7 +135,7 @@ def test_why_tells_members_and_hides_from_strangers(
 ) -> None:
     attempt = running(alice, vision)
     write(attempt, "bye")
-    reconcile.settle(attempt, failed(3))
+    looks.settle(attempt, failed(3))
     address = f"/api/v1/jobs/{attempt.job_id}/why/"
     client.force_login(bob)
     answer = client.get(address).json()
@@ -149,7 +149,7 @@ def test_a_change_is_spelled_on_its_button_as_in_the_step(vision: Any, alice: An
     Job.objects.filter(pk=attempt.job_id).update(spec={**attempt.job.spec, "time_limit": 60})
     attempt.job.refresh_from_db()
     write(attempt, "bye", exit_code=143)
-    reconcile.settle(attempt, failed(143, Reason.TIME_LIMIT))
+    looks.settle(attempt, failed(143, Reason.TIME_LIMIT))
     cause = document(attempt.job_id)["cause"]
     assert cause["changes"] == [{"field": "time_limit", "label": "time limit", "value": "120s", "shown": "2 min"}]
     assert "for example 2 min" in cause["steps"][0]

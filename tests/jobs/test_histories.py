@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from jobs import lifecycle, submission
 from jobs.logs.lines import LogFollower
+from jobs.looks import Look, bring_in_line
 from jobs.models import Attempt, Job, JobEvent, UsageInterval
-from jobs.reconcile import Look, bring_in_line
 from jobs.states import FINAL, MOVES, JobStatus
 from tests.factories import make_job
 from tests.jobs.test_observed import condition, done, failed, job, pod

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from jobs import reconcile
+from jobs import looks
 from jobs.cluster.observed import Observed
 from jobs.limits import end_late_starts
 from jobs.models import Attempt, Cluster, Job, JobEvent
@@ -37,7 +37,7 @@ def starting(alice: Any, vision: Any, code: Reason, text: str, *, minutes: float
 
 def settled(attempt: Attempt) -> Job:
     attempt.refresh_from_db()
-    reconcile.settle(attempt, GONE)
+    looks.settle(attempt, GONE)
     return Job.objects.get(pk=attempt.job_id)
 
 

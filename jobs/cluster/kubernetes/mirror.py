@@ -6,6 +6,7 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Collection, Iterable
+from itertools import islice
 
 from jobs.cluster.fields import is_true, number, part, parts, text
 from jobs.cluster.kubernetes.client import Api
@@ -16,6 +17,7 @@ from jobs.cluster.port import Manifest, Observation
 from jobs.exceptions import ClusterUnavailable
 
 OLDEST = 60.0  # seconds without a word from the server after which what we have is not called the present any more
+NEWS_AT_ONCE = 50  # leaders: who changed first is stored before the last of many was looked at
 KEPT_FOR = 600.0  # seconds that the last form of a pod that is gone is kept: it tells how the pod ended
 MOST_KEPT = 5000
 
@@ -30,7 +32,7 @@ class ClusterMirror:
     def __init__(self, api: Api, *, page: int = 500) -> None:
         gate = Gate()
         self._news = threading.Condition()
-        self._changed: set[str] = set()
+        self._changed: dict[str, None] = {}  # leaders, who changed first comes first
         self._gone: OrderedDict[str, tuple[float, Manifest]] = OrderedDict()
         self._gone_jobs: OrderedDict[str, Manifest] = OrderedDict()  # how many pods they had, by UID
         self._by_owner: dict[str, dict[str, Manifest]] = {}  # pods by the UID of their Job, then by their own
@@ -74,10 +76,12 @@ class ClusterMirror:
         return bool(self.pods.error)
 
     def wait(self, timeout: float) -> set[str]:
-        """The leaders of the Jobs that changed since this was asked last; waits at most so long for the first."""
+        """Some leaders of the Jobs that changed and were not told yet; waits at most so long for the first."""
         with self._news:
             self._news.wait_for(lambda: bool(self._changed), timeout)
-            changed, self._changed = self._changed, set()
+            changed = set(islice(self._changed, NEWS_AT_ONCE))
+            for uid in changed:
+                del self._changed[uid]
         for uid, at in list(self._over.items()):
             if self.pods.heard_at > at:
                 self._over.pop(uid, None)
@@ -138,7 +142,7 @@ class ClusterMirror:
 
     def _tell(self, uids: Iterable[str]) -> None:
         with self._news:
-            self._changed.update(uids)
+            self._changed |= dict.fromkeys(uids)
             self._news.notify_all()
 
     def _note_job(self, old: Manifest | None, new: Manifest | None) -> None:

@@ -1,5 +1,8 @@
 """One kind of object of a cluster, kept in memory as the server has it: list, watch, and list again, for ever (DESIGN 11.10).
 
+While a watch works the lists are read beside it, so that no news waits until thousands of objects were listed. After an error of
+either, the list comes first and the watch goes on from there.
+
 Nothing is deserialised into models: one object that breaks a schema must not blind the portal.
 """
 
@@ -16,21 +19,30 @@ import orjson
 
 from jobs.cluster.fields import number, text
 from jobs.cluster.kubernetes.client import Api, TooOld
+from jobs.cluster.kubernetes.inventory import Inventory, Listing, Overtaken
 from jobs.cluster.port import Manifest
 from jobs.exceptions import ClusterError, ClusterUnavailable
 
 WATCH = 10  # seconds after which the server ends a watch: on a quiet cluster nothing else says that it is still heard
 READ = 20.0  # seconds of silence after which the connection is taken for dead: `timeoutSeconds` never notices that
-RELIST = 60.0  # seconds between two lists: they repair whatever a watch missed
+RELIST = 60.0  # seconds after which a list has repaired whatever a watch missed
+BETWEEN_PAGES = 0.1  # seconds that a list beside a watch leaves to others
+CATCH_UP = (
+    3.0  # seconds that the watch has to tell of what a list does not have any more: it alone tells how that ended
+)
 FIRST_PAUSE, LONGEST_PAUSE = 0.5, 12.0  # after an error; doubled each time, and up to twice as long by chance
 SHORTEST = 1.0  # seconds; a watch that ends sooner without a word is of a server that cannot watch now
 logger = logging.getLogger(__name__)
 
 
 class Gate:
-    """Shared by all reflectors of a process: retries leave one after the other, so an outage is no flood when it ends."""
+    """Shared by all reflectors of a process: retries leave one after the other, so an outage is no flood when it ends.
+
+    Who has `one_list` may list beside its watch: several lists at once would hold up the news of each other's kinds.
+    """
 
     def __init__(self, spacing: float = 2.0) -> None:
+        self.one_list = threading.Lock()
         self._spacing = spacing
         self._next = 0.0
         self._lock = threading.Lock()
@@ -43,7 +55,7 @@ class Gate:
 
 
 class Reflector(threading.Thread):
-    """`objects` by UID. `changed` is called after every change with the old and the new form, from this thread."""
+    """`objects` by UID. `changed` is called after every change with the old and the new form, by one thread at a time."""
 
     def __init__(
         self,
@@ -58,21 +70,26 @@ class Reflector(threading.Thread):
     ) -> None:
         super().__init__(name=path, daemon=True)
         self.api, self.path, self.query, self.page = api, path, query or {}, page
-        self.objects: dict[str, Manifest] = {}
         self.error = ""
         self.seen_at = 0.0  # monotonic: when the server last said anything; 0 before the first list
         self.heard_at = 0.0  # monotonic: all that happened before was told
-        self.listed_at = 0.0
         self.lists = 0
-        self._gate, self._changed, self._leaner = gate, changed, lean
+        self._gate = gate
+        self._inventory = Inventory(changed, lean=lean)
+        self._beside: _Beside | None = None  # the list that is read beside the watch
+        self._list_at = 0.0  # monotonic: when the next one is to begin
         self._version = ""
         self._failures = 0  # in a row
         self._stop_event = threading.Event()
 
     @property
+    def objects(self) -> dict[str, Manifest]:
+        return self._inventory.objects
+
+    @property
     def is_complete(self) -> bool:
         """Whether everything was listed at least once."""
-        return self.listed_at > 0
+        return self.lists > 0
 
     def stop(self) -> None:
         self._stop_event.set()
@@ -106,26 +123,55 @@ class Reflector(threading.Thread):
         self._gate.wait(self._stop_event)
 
     def _step(self) -> None:
-        left = RELIST - (time.monotonic() - self.listed_at)
-        if not self._version or left < 1:
+        if not self._version:
             self._list()
-        else:
-            self._watch(max(1, min(WATCH, int(left))))
+            return
+        left = self._list_at - time.monotonic()
+        if self._beside is None and left < 1:
+            self._beside = _Beside(self._inventory.begin())
+            threading.Thread(
+                target=self._list_beside, args=[self._beside], name=f"{self.path}, listed", daemon=True
+            ).start()
+        self._watch(WATCH if self._beside is not None else max(1, min(WATCH, int(left))))
 
     def _list(self) -> None:
+        """Nothing else is told meanwhile, and the watch goes on from here."""
+        self._beside = None
         began = time.monotonic()
-        found: set[str] = set()
+        listing = self._inventory.begin()
         version = ""
         for items, of in self.api.pages(self.path, self.query, page=self.page):
             version = of
-            for item in filter(self._is_readable, items):
-                found.add(item["metadata"]["uid"])
-                self._put(item["metadata"]["uid"], self._lean(item))
-        for uid in self.objects.keys() - found:
-            self._put(uid, None)
+            listing.add(filter(self._is_readable, items))
+        listing.finish()
         self._version = version
         self.heard_at = began  # what happened since may be missing
-        self.seen_at = self.listed_at = time.monotonic()
+        self.seen_at = time.monotonic()
+        self._listed(began)
+
+    def _list_beside(self, beside: _Beside) -> None:
+        """In a thread of its own. What fails is told to the one that watches: it lists again, as after any error."""
+        try:
+            with self._gate.one_list:
+                began = time.monotonic()
+                for items, _version in self.api.pages(self.path, self.query, page=self.page):
+                    beside.listing.add(filter(self._is_readable, items))
+                    if self._stop_event.wait(BETWEEN_PAGES):
+                        return
+            if self._stop_event.wait(CATCH_UP):
+                return
+            beside.listing.finish()
+            self._listed(began)
+            beside.is_done = True
+        except Overtaken:
+            logger.info("%s: the watch broke off, and was listed for anew meanwhile", self.path)
+        except Exception as error:
+            beside.error = error
+
+    def _listed(self, began: float) -> None:
+        """The next list is to end, if it takes as long, so soon after this one began that nothing is wrong for longer."""
+        now = time.monotonic()
+        self._list_at = max(began + RELIST - (now - began), now + RELIST / 4)
         self.lists += 1
 
     def _watch(self, seconds: int) -> None:
@@ -138,6 +184,7 @@ class Reflector(threading.Thread):
         }
         began, version = time.monotonic(), self._version
         for line in self.api.lines(self.path, query, read=READ):
+            self._look_beside()
             if not line.strip():
                 continue
             self._take(line)
@@ -146,12 +193,21 @@ class Reflector(threading.Thread):
                 self._failures = 0
             if self._stop_event.is_set():
                 return
+        self._look_beside()
         self.seen_at = self.heard_at = time.monotonic()
         lasted = self.seen_at - began
         if self._version == version and lasted < SHORTEST:
             raise ClusterUnavailable("It ends each watch at once.")
         self._failures = 0
         self._stop_event.wait(SHORTEST - lasted)
+
+    def _look_beside(self) -> None:
+        if self._beside is None:
+            return
+        if self._beside.error is not None:
+            raise self._beside.error
+        if self._beside.is_done:
+            self._beside = None
 
     def _take(self, line: bytes) -> None:
         try:
@@ -167,9 +223,9 @@ class Reflector(threading.Thread):
         if not self._is_readable(item):
             return
         if kind == "DELETED":
-            self._put(item["metadata"]["uid"], None, last=self._lean(item))
+            self._inventory.tell_deleted(item)
         else:
-            self._put(item["metadata"]["uid"], self._lean(item))
+            self._inventory.tell(item)
         # only now: what is raised above is asked for again
         self._version = item["metadata"]["resourceVersion"]
 
@@ -181,20 +237,14 @@ class Reflector(threading.Thread):
         logger.warning("%s: left out what has no UID or version: %.200s", self.path, item)
         return False
 
-    def _lean(self, item: Manifest) -> Manifest:
-        """Who wrote which field is half of an object's size and nothing to us."""
-        item["metadata"].pop("managedFields", None)
-        return self._leaner(item)
 
-    def _put(self, uid: str, new: Manifest | None, *, last: Manifest | None = None) -> None:
-        """`last` is the form in which it was deleted: it may be the only one that tells how it ended."""
-        old = self.objects.get(uid)
-        if new is None:
-            self.objects.pop(uid, None)
-            self._changed(last or old, None)
-        elif old is None or old["metadata"]["resourceVersion"] != new["metadata"]["resourceVersion"]:
-            self.objects[uid] = new
-            self._changed(old, new)
+class _Beside:
+    """A list that is read beside the watch, and what became of it."""
+
+    def __init__(self, listing: Listing) -> None:
+        self.listing = listing
+        self.is_done = False
+        self.error: Exception | None = None
 
 
 def _refusal(status: dict[str, Any]) -> ClusterUnavailable:

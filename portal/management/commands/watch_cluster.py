@@ -5,6 +5,7 @@ Any number of them may run, on as many machines: each cluster is watched by one,
 
 from __future__ import annotations
 
+import gc
 import logging
 import signal
 import sys
@@ -21,6 +22,8 @@ from metrics.doors.sink import StdoutDoor
 from portal import seed
 
 LOOK_EVERY = 0.5  # seconds between two looks whether it is our turn
+COLLECT_EVERY = 10.0  # seconds between two collections of all generations
+RARELY = 10_000  # the third threshold of the collector: how often that of the second must be reached
 logger = logging.getLogger(__name__)
 
 
@@ -36,8 +39,14 @@ class Command(BaseCommand):
         threads = [Thread(target=self.watch, args=[name], name=name) for name in kinds()]
         for thread in threads:
             thread.start()
+        # every thread stands still while all objects are gone through, and those of a big cluster are hundreds of thousands: the
+        # collector alone would do so several times for each list. Here it comes as often as rows, which it is for, pile up
+        gc.freeze()
+        gc.set_threshold(*gc.get_threshold()[:2], RARELY)
         for thread in threads:
-            thread.join()
+            while thread.is_alive():
+                thread.join(COLLECT_EVERY)
+                gc.collect()
         if self.failed:
             sys.exit(1)
 
