@@ -42,6 +42,9 @@ logging.getLogger("django_auth_ldap").setLevel(logging.CRITICAL)
 REFUSALS = (ldap.UNWILLING_TO_PERFORM, ldap.INAPPROPRIATE_AUTH, ldap.CONSTRAINT_VIOLATION)
 
 
+LEAST = 1.0  # seconds that a conversation is begun with
+
+
 class _Known(_LDAPUser):
     """One person's conversation with the directory. `is_heard`: it was told a password, and has not called it right."""
 
@@ -117,7 +120,8 @@ class DirectoryBackend(LDAPBackend):
         if not username or password is None or is_empty_secret(password) or len(password) > LONGEST_SECRET:
             return None  # an empty one would be an anonymous bind, which succeeds
         whole = deadline_of(request)
-        if whole.is_over:  # it has waited for so long that nobody is asked any more, here or in the portal itself
+        if whole.rest < LEAST:  # so late, for it waited for a thread, that asking would only add to the crowd
+            refuse(request, Refusal("busy"))
             return None
         deadline = Deadline(min(whole.rest, WHILE_SOMEBODY_WAITS))
         known = _Known(self, username=username.strip(), request=request, deadline=deadline)

@@ -32,6 +32,7 @@ RANGE = ";range="
 MOST_AT_ONCE = 16  # conversations of one process, so that a directory that hangs does not collect all its threads
 MOMENT_AGO = "It did not answer a moment ago."
 TURN = 1.0  # seconds to wait for one of them to end
+FAIR = 2.0  # seconds: who had fewer left, for the portal was late itself, cannot tell that the directory is silent
 REST = 3.0  # seconds in which a directory that was silent is not asked again: others would wait for nothing
 
 
@@ -92,12 +93,14 @@ def asking(deadline: Deadline) -> Iterator[None]:
             raise DirectoryAway(MOMENT_AGO)
         yield
     except OSError as error:  # of the wire
-        silence.begins()
+        if not _was_rushed(deadline):
+            silence.begins()
         raise DirectoryAway(
             f"It did not answer: {error}." if isinstance(error, TimeoutError) else str(error)
         ) from error
     except (ldap.SERVER_DOWN, ldap.TIMEOUT, ldap.CONNECT_ERROR, ldap.UNAVAILABLE, ldap.BUSY) as error:
-        silence.begins()
+        if not _was_rushed(deadline):
+            silence.begins()
         late = f"It did not answer within {deadline.seconds:g} s."
         raise DirectoryAway(late if deadline.is_over else _words(error)) from error
     except ldap.LDAPError as error:
@@ -107,6 +110,10 @@ def asking(deadline: Deadline) -> Iterator[None]:
         silence.ends()
     finally:
         _turns.release()
+
+
+def _was_rushed(deadline: Deadline) -> bool:
+    return deadline.is_over and deadline.seconds < FAIR
 
 
 def _words(error: ldap.LDAPError) -> str:

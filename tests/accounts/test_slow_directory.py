@@ -230,10 +230,21 @@ def test_a_request_waits_from_when_it_came(directory: Slapd, admin: User) -> Non
         request.scope = {**request.scope, ARRIVED: time.monotonic() - ago}
         return authenticate(request, username="alice", password=SECRET), refusal_of(request)
 
-    assert come(ago=SIGN_IN) == (None, Refusal("busy"))
+    for late in (SIGN_IN, SIGN_IN - 0.6):
+        assert come(ago=late) == (None, Refusal("busy"))
     assert binds(directory) == before + 1  # the one that counts them
     person, _refusal = come(ago=0)
     assert person.username == "alice"
+
+
+def test_a_late_request_does_not_tell_that_the_directory_is_silent(directory: Slapd, settings: Any) -> None:
+    """It had but a moment left for an answer: on a busy machine one such would shut everybody else out."""
+    from accounts.ldap.connection import FAIR, DirectoryAway, asking, silence
+
+    for seconds, is_silent in ((FAIR / 2, False), (FAIR, True)):
+        with pytest.raises(DirectoryAway), asking(Deadline(seconds, since=time.monotonic() - seconds)):
+            raise TimeoutError
+        assert bool(silence._until) is is_silent
 
 
 def test_more_passwords_than_can_be_looked_at_are_turned_away_alike(
