@@ -173,11 +173,17 @@ def access_page(
     last = sync.last_pass()
     typed = request.GET.get("test", "").strip()
     people = found.people(person.username if person else request.GET.get("person", ""))
+    projects = Namespace.objects.filter(kind="project")
+    looked_for = request.GET.get("find", "").strip().lower()[:40].replace("\0", "\ufffd")
     context = {
         "directory": settings.DIRECTORY,
         "openid_groups": settings.OPENID.groups_claim if settings.OPENID else "",
         "rules": GroupMapping.objects.select_related("namespace"),
-        "projects": Namespace.objects.filter(kind="project"),
+        "projects": list(projects.order_by("slug").values_list("slug", flat=True)),
+        "listed": Paginator(projects.filter(slug__contains=looked_for).order_by("slug"), PAGE).get_page(
+            request.GET.get("projects")
+        ),
+        "looked_for": looked_for,
         "roles": mappings.ROLES,
         "site_roles": mappings.SITE_ROLES,
         "people": people,

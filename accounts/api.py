@@ -18,10 +18,10 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from accounts import access, members, people, tokens, trail
+from accounts import access, members, people, roster, tokens, trail
 from accounts.models import ApiToken, AuditEvent, Membership, Namespace, User
 from accounts.reasons import Held, held
-from accounts.roles import Role, Verb
+from accounts.roles import Role
 from accounts.schema import (
     REFUSALS,
     AuditEventSerializer,
@@ -191,10 +191,7 @@ class Members(APIView):
     @extend_schema(operation_id="namespaces_members_list", responses={200: MemberListSerializer, **REFUSALS})
     def get(self, request: Request, name: str) -> Response:
         """Who has which role, every source that gives one, and when it ends. For leads, auditors and admins."""
-        person = person_of(request)
-        place = access.get_namespace(person, name)
-        if not person.sees_everything and not access.may(person, Verb.MANAGE, place):
-            raise PermissionDenied(_("The members of %(place)s are listed for its leads.") % {"place": place.slug})
+        place = roster.readable_place(person_of(request), name)
         people: dict[User, list[Membership]] = {}
         rows = Membership.objects.filter(namespace=place).select_related("user", "namespace")
         for row in rows.order_by("user__username", "pk"):

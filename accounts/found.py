@@ -75,11 +75,11 @@ def people(typed: str) -> People:
     rows = []
     for one in held(person.memberships.all()):
         stake = at_stake.get((person.pk, one.namespace.slug), stakes.NOTHING)
-        rows.append(Row(one, stake, _question(person, one, stake) if one.by_hand else ""))
+        rows.append(Row(one, stake, question(person, one, stake) if one.by_hand else ""))
     return People(typed, person=person, site_words=site_role_in_words(person), rows=tuple(rows))
 
 
-def _question(person: User, role: Held, stake: Stake) -> str:
+def question(person: User, role: Held, stake: Stake) -> str:
     """What an admin is asked before a role by hand is taken away."""
     others = [reason for reason in role.reasons if not reason.is_by_hand]
     kept = max(others, key=lambda reason: RANK[reason.role], default=None)

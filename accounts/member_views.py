@@ -1,22 +1,66 @@
-"""The Access page's doors to roles by hand (`members`)."""
+"""The members of a namespace as a page, and the admin's doors to roles by hand (`members`), there and on the Access page."""
 
 from __future__ import annotations
 
+from typing import cast
 from urllib.parse import urlencode
 
+from django.conf import settings
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
-from django.shortcuts import get_object_or_404, redirect
+from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
+from django.utils import timezone
 from django.utils.translation import gettext as _
-from django.views.decorators.http import require_POST
+from django.views.decorators.http import require_POST, require_safe
 
-from accounts import members
+from accounts import members, roster
 from accounts.admin_views import access_page, admin_of
 from accounts.found import Given
 from accounts.models import Membership, Namespace, User
 from accounts.reasons import Reason
 from accounts.roles import Role
+
+
+@require_safe
+def members_of(request: HttpRequest, name: str) -> HttpResponse:
+    """Who has which role here and why. Roles by hand are an admin's to give, where operators are."""
+    return _roster_page(request, roster.readable_place(cast(User, request.user), name), Given())
+
+
+def _roster_page(request: HttpRequest, place: Namespace, given: Given, *, status: int = 200) -> HttpResponse:
+    words = request.GET.get("q", "").strip()[:150].replace("\0", "\ufffd")
+    page, rows = roster.page_of(place, words, request.GET.get("page"))
+    context = {
+        "namespace": place,
+        "page": page,
+        "rows": rows,
+        "q": words,
+        "given": given,
+        "roles": members.ROLES,
+        "today": timezone.localdate(),
+        "may_change": cast(User, request.user).is_site_admin and settings.OPERATOR.is_here,
+    }
+    return render(request, "accounts/members.html", context, status=status)
+
+
+@require_POST
+def give_role_here(request: HttpRequest, name: str) -> HttpResponse:
+    """A role in this project for whoever is named, with an end or without."""
+    by = admin_of(request)
+    place = get_object_or_404(Namespace, slug=name.replace("\0", "\ufffd"), kind="project")
+    typed = {field: request.POST.get(field, "").strip() for field in ("username", "role", "ends_at")}
+    try:
+        row = members.give(place, typed, by=by, request=request)
+    except members.MemberRefused as error:
+        return _roster_page(request, place, Given(typed, error.fields), status=422)
+    _say_given(request, row)
+    return redirect("accounts:members", place.slug)
+
+
+def _say_given(request: HttpRequest, row: Membership) -> None:
+    words = {"name": row.user.username, "role": row.role, "place": row.namespace.slug}
+    messages.success(request, _("%(name)s is %(role)s of %(place)s from now on.") % words)
 
 
 @require_POST
@@ -30,14 +74,13 @@ def give_role(request: HttpRequest, user_id: int) -> HttpResponse:
         if place is None:
             raise members.MemberRefused({"namespace": [_("Choose a project.")]})
         values = {"username": person.username, "role": typed["role"], "ends_at": typed["ends_at"]}
-        members.give(place, values, by=by, request=request)
+        row = members.give(place, values, by=by, request=request)
     except members.MemberRefused as error:
         fields = dict(error.fields)
         # of the person nothing is typed in this form
         fields.setdefault("form", fields.pop("username", []))
         return access_page(request, {"role": Role.MEMBER}, person=person, given=Given(typed, fields), status=422)
-    words = {"name": person.username, "role": typed["role"], "place": place.slug}
-    messages.success(request, _("%(name)s is %(role)s of %(place)s from now on.") % words)
+    _say_given(request, row)
     return _back_to(person)
 
 
@@ -59,6 +102,8 @@ def change_role(request: HttpRequest, membership_id: int) -> HttpResponse:
             messages.success(request, _("Done: the role of %(name)s in %(place)s is changed.") % words)
     except members.MemberRefused as error:
         messages.error(request, str(error))
+    if "here" in request.POST:  # from the page of the namespace's members
+        return redirect("accounts:members", row.namespace.slug)
     return _back_to(row.user)
 
 

@@ -16,6 +16,7 @@ urlpatterns = [
     path("me/tokens/<str:key>/revoke/", views.revoke_token, name="revoke_token"),
     path("me/tokens/<str:key>/restore/", views.restore_token, name="restore_token"),
     path("me/namespaces/", views.my_namespaces, name="my_namespaces"),
+    path("namespaces/<str:name>/members/", member_views.members_of, name="members"),
     path("audit/", audit_views.audit_trail, name="audit"),
     path("audit/export.csv", audit_views.audit_csv, name="audit_csv"),
 ]
@@ -26,6 +27,7 @@ operator_urls = [
     path("admin/access/<int:mapping_id>/", admin_views.change_mapping, name="change_mapping"),
     path("admin/access/projects/", admin_views.make_project, name="make_project"),
     path("admin/access/projects/<str:name>/", admin_views.list_project, name="list_project"),
+    path("admin/access/projects/<str:name>/members/", member_views.give_role_here, name="give_role_here"),
     path("admin/access/people/<int:user_id>/", member_views.give_role, name="give_role"),
     path("admin/access/roles/<int:membership_id>/", member_views.change_role, name="change_role"),
     path("admin/users/", admin_views.users, name="users"),

@@ -64,6 +64,7 @@ ROUTES: dict[str, dict[str, Rule]] = {
     "/api/v1/namespaces/<name>/secrets/<secret>/": {"PUT": LEAD, "DELETE": LEAD},
     "/api/v1/audit/": {"GET": AUDIT},
     "/namespaces/<name>/secrets/": {"GET": VIEW, "POST": LEAD},
+    "/namespaces/<name>/members/": {"GET": MEMBERS},
     "/jobs/": {"GET": SIGNED_IN},
     "/jobs/bulk/": {"POST": SIGNED_IN},  # each job by the rights of its own; the answer says which were refused
     "/jobs/export.csv": {"GET": SIGNED_IN},  # of the jobs one sees
@@ -98,6 +99,7 @@ ROUTES: dict[str, dict[str, Rule]] = {
     "/admin/access/<mapping_id>/": {"POST": ADMIN},
     "/admin/access/projects/": {"POST": ADMIN},
     "/admin/access/projects/<name>/": {"POST": ADMIN},
+    "/admin/access/projects/<name>/members/": {"POST": ADMIN},
     "/admin/access/people/<user_id>/": {"POST": ADMIN},
     "/admin/access/roles/<membership_id>/": {"POST": ADMIN},
     "/admin/users/": {"GET": ADMIN},
