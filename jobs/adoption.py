@@ -21,7 +21,7 @@ from jobs.cluster.port import Cluster as Port
 from jobs.cluster.port import Manifest, ObjectRef
 from jobs.cluster.registry import connect, setting_of
 from jobs.exceptions import ClusterError, ClusterUnavailable, ObjectDiffers
-from jobs.models import ADOPTED, Adoption, ClusterNamespace, Job, JobEvent, JobFeed, PriorityClass
+from jobs.models import ADOPTED, Adoption, Attempt, ClusterNamespace, Job, JobEvent, JobFeed, PriorityClass
 from jobs.spec import JobSpec, spec_to_dict
 from jobs.states import JobStatus, Reason
 from jobs.tenants import Rights
@@ -186,13 +186,20 @@ def _cancel_deleted(cluster: str, port: Port, there: Collection[str], asked: Col
                 Adoption.objects.filter(pk=adoption.pk).update(gone_at=timezone.now())
 
 
+def note_deletion(attempt: Attempt) -> None:
+    """Its Job is gone while its pods run on: whatever they end with, somebody wanted its end."""
+    if not attempt.reason_code:
+        attempt.reason_code, attempt.reason = Reason.STOPPED, DELETED
+        attempt.save(update_fields=["reason_code", "reason"])
+
+
 def remove_cancelled() -> int:
     """Delete the objects of adopted jobs that were stopped here, above all before they ran; how many are gone."""
     left = Adoption.objects.filter(gone_at=None, job__status=JobStatus.CANCELLED)
     gone = 0
     for adoption in left.defer("manifest").order_by("pk")[:100]:
-        port = connect(adoption.cluster_id)
         try:
+            port = connect(adoption.cluster_id)
             port.delete(_reference(adoption), person=None)
             if _is_there(port, adoption):
                 continue

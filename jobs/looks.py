@@ -53,6 +53,7 @@ class Look:
             events=events,
             stopped=attempt.stop_requested_at is not None,
             adopted=attempt.job.is_adopted,
+            taken_away=attempt.job.is_adopted and attempt.reason_code == Reason.STOPPED,
         )
         workers = list(attempt.workers.all())
         return cls(attempt, manifest, observed, workers, update_workers(workers, observed.workers))
@@ -73,7 +74,9 @@ def conclude_or_show(look: Look, follower: LogFollower) -> bool:
     attempt, observed, workers = look.attempt, look.observed, look.workers
     if observed.notice is not None:
         interruptions.tell(attempt, observed.notice)
-    is_read = look.manifest is None or follower.follow(attempt, workers)
+    # what somebody deletes with kubectl has its grace, in which it writes on
+    is_gone = look.manifest is None and not attempt.job.is_adopted
+    is_read = is_gone or follower.follow(attempt, workers)
     if observed.ended or look.manifest is None:
         follower.finish(workers)
     only_workers = False
@@ -83,7 +86,8 @@ def conclude_or_show(look: Look, follower: LogFollower) -> bool:
         if observed.ended:
             settle(attempt, observed)
         elif look.manifest is None and attempt.job.is_adopted and not observed.pods_gone:
-            return False  # its maker deleted it, and its pods are in their grace: they tell what became of it
+            adoption.note_deletion(attempt)
+            return False  # its pods are in their grace: they hold what they hold until they have ended
         elif look.manifest is None:
             settle(attempt, Observed.vanished())
         elif observed.decided:

@@ -73,6 +73,7 @@ class _Look:
     events: tuple[Manifest, ...] = ()  # warnings about its Jobs and Pods
     stopped: bool = False
     adopted: bool = False
+    taken_away: bool = False
 
     @property
     def jobs(self) -> tuple[Manifest, ...]:
@@ -155,13 +156,15 @@ def observe_attempt(
     events: Sequence[Manifest] = (),
     stopped: bool = False,
     adopted: bool = False,
+    taken_away: bool = False,
 ) -> Observed:
     """Where the attempt stands. `job` is the leader's, which has that role; `others` are the Jobs of the other roles.
 
     `events` are the cluster's warnings about them: only these tell that a pod cannot be made, or its volume mounted.
     `stopped` says that it was released and suspended again by us, which a Job without pods does not tell.
 
-    `adopted` says that it was made beside the portal, so that its maker may delete it.
+    `adopted` says that it was made beside the portal, so that its maker may delete it; `taken_away`, that its Job was seen
+    gone while pods of it still ran.
 
     `deleted` says that the leader's Job was there and is gone; `job` is then its last form, if kept.
     """
@@ -174,6 +177,7 @@ def observe_attempt(
         events=tuple(events),
         stopped=stopped,
         adopted=adopted,
+        taken_away=taken_away,
     )
     return (
         _complete(look)
@@ -276,7 +280,7 @@ def _deleted(look: _Look) -> Observed | None:
     # somebody may delete what they made: what that has ended was not at its own end
     cancelled = look.says(JobStatus.CANCELLED, Verdict(Reason.STOPPED, DELETED), ended=True)
     theirs = look.adopted and bool(look.pods)
-    if theirs and not all(pod.ended_by_itself for pod in look.pods):
+    if theirs and (look.taken_away or not all(pod.ended_by_itself for pod in look.pods)):
         return cancelled
     if look.has_succeeded:
         return look.says(JobStatus.SUCCEEDED, _success(look), ended=True)

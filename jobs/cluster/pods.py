@@ -109,13 +109,14 @@ class PodView:
 
     @property
     def ended_by_itself(self) -> bool:
-        """Before anybody asked it to; of one that has ended already, being deleted tells nothing."""
+        """Before anybody asked it to; of one that has ended already, being deleted tells nothing. Both times are in seconds."""
         if self.worker.phase not in ("Succeeded", "Failed"):
             return False
         killed_at, ended = moment(self.pod, "metadata", "deletionTimestamp"), self.worker.finished_at
         if killed_at is None or ended is None:
             return True
-        return ended <= killed_at - timedelta(seconds=number(self.pod, "metadata", "deletionGracePeriodSeconds") or 0)
+        asked = killed_at - timedelta(seconds=number(self.pod, "metadata", "deletionGracePeriodSeconds") or 0)
+        return ended < asked or (ended == asked and self.worker.signal is None)
 
     @property
     def out_of_memory(self) -> bool:

@@ -23,8 +23,8 @@ from tests.ports import free_port
 pytestmark = pytest.mark.cluster
 
 VISION = "p-vision"
-SAYS = ["sh", "-c", "echo step 1 loss=0.5; echo I am $(id -u); echo done"]
-STAYS = ["sh", "-c", "trap 'echo saved; exit 0' TERM; echo ready; while true; do sleep 0.2; done"]
+SAYS = ["sh", "-c", "for step in 1 2 3; do echo step $step loss=0.5; done; echo done"]
+STAYS = "trap 'echo saved; exit {code}' TERM; echo ready; while true; do sleep 0.2; done"
 
 
 @pytest.fixture(scope="module")
@@ -177,8 +177,8 @@ def is_there(portal: ClusterPortal, name: str) -> bool:
     return bool(kubectl(portal, "get", "job", name, "--ignore-not-found", "-o", "name"))
 
 
-def runs(portal: ClusterPortal, name: str) -> Any:
-    made = make(portal, name, STAYS)
+def runs(portal: ClusterPortal, name: str, *, code: int = 143) -> Any:
+    made = make(portal, name, ["sh", "-c", STAYS.format(code=code)])
     until(lambda: "ready" in portal.lines(made["id"]), seconds=60, what="it runs")
     return made
 
@@ -193,7 +193,7 @@ def test_stopped_here_while_it_runs_it_saves_first(portal: ClusterPortal) -> Non
 
 
 def test_deleted_with_kubectl_while_it_runs_it_is_cancelled_and_made_again_it_is_another(portal: ClusterPortal) -> None:
-    first = runs(portal, "again")
+    first = runs(portal, "again", code=0)  # that it ends well, being asked to, is no success
     assert first["adopted"]["uid"] == uid_of(portal, "again")
     kubectl(portal, "delete", "job", "again", "--wait=false")
     over = portal.over(first["id"], "cancelled", seconds=60)
@@ -236,7 +236,7 @@ def test_killed_in_between_it_is_taken_in_and_started_once(portal: ClusterPortal
     portal.over(made["id"], "succeeded", seconds=120)
     assert not fault.exists(), "nobody died"
     assert [row["id"] for row in portal.rest(f"jobs/?q={name}")["results"]] == [made["id"]]
-    assert portal.lines(made["id"])[-1] == "done" and len(portal.lines(made["id"])) == 3
+    assert portal.lines(made["id"])[-1] == "done" and len(portal.lines(made["id"])) == 4
 
 
 def test_it_is_the_projects_to_see_its_makers_to_stop_and_nobody_elses(portal: ClusterPortal) -> None:

@@ -196,7 +196,10 @@ def test_deleted_while_it_ran_it_is_cancelled() -> None:
 
 def test_a_program_that_ends_well_since_it_was_told_to_has_not_succeeded() -> None:
     leaving = {"deletionTimestamp": "2026-01-01T00:05:30Z", "deletionGracePeriodSeconds": 30}
-    told = seen(job(), [taken(pod("a", 0, phase="Succeeded", ended=6, **leaving))], deleted=True)
+    later = [taken(pod("a", 0, phase="Succeeded", ended=6, **leaving))]
+    assert seen(job(), later, deleted=True).status == JobStatus.CANCELLED
+    # in the same second nothing tells, but that it was seen to run when its Job was gone
+    told = seen(job(), [taken(pod("a", 0, phase="Succeeded", ended=5, **leaving))], deleted=True, taken_away=True)
     assert told.status == JobStatus.CANCELLED
     before = seen(job(), [taken(pod("a", 0, phase="Succeeded", ended=4, **leaving))], deleted=True)
     assert before.status == JobStatus.SUCCEEDED

@@ -164,6 +164,31 @@ def test_once_it_has_run_nothing_starts_it_again(gpu: Any, vision: Any, reason: 
     assert ("make it again" in job.reason) == (reason in (Reason.NODE_LOST, Reason.DISRUPTION))
 
 
+@pytest.mark.parametrize("reason", [Reason.START_TIMEOUT, Reason.NOT_ALLOWED])
+def test_what_cannot_start_fails_and_says_what_to_do(gpu: Any, vision: Any, reason: Reason) -> None:
+    look(gpu, made(vision))
+    job = Job.objects.get()
+    text = "It did not start within 10 min."
+    attempt = admitted(job, released_at=timezone.now(), stop_code=reason, reason_code=reason, reason=text)
+    lifecycle.settle(job, attempt, Observed(None, Reason.STOPPED, "Stopped.", ended=True, pods_gone=True))
+    job = Job.objects.get()
+    assert (job.status, job.reason_code) == ("failed", reason)
+    assert text in job.reason
+
+
+def test_held_between_admission_and_start_it_waits_again_with_the_same_object(
+    gpu: Any, vision: Any, alice: Any
+) -> None:
+    look(gpu, made(vision))
+    job = Job.objects.get()
+    attempt = admitted(job, stop_code=Reason.HELD)
+    lifecycle.settle(job, attempt, Observed.ended_without_running(Reason.HELD, "Ended before anything of it ran."))
+    job = Job.objects.get()
+    assert job.status == "queued"
+    again = admitted(job)
+    assert (again.number, again.object_name, again.uid) == (2, "digits", "u-1")
+
+
 def test_its_object_stays_when_it_has_ended_and_nobody_stopped_it(gpu: Any, vision: Any) -> None:
     look(gpu, made(vision))
     attempt = admitted(Job.objects.get(), released_at=timezone.now(), ended_at=timezone.now())
