@@ -42,6 +42,7 @@ VERBS = {
     "token": ("create", "revoke", "restore"),
     "user": ("create", "disable", "enable"),
     "view": ("save", "change", "delete"),
+    "volume": ("set", "delete"),
 }
 ACTIONS = tuple(f"{noun}.{verb}" for noun, verbs in VERBS.items() for verb in verbs)
 COLUMNS = ("id", "at", "actor", "action", "target", "namespace", "before", "after", "address", "via")

@@ -14,7 +14,7 @@ from django.conf import settings
 from django.db import connection, transaction
 from django.utils import timezone
 
-from jobs import credentials, faults, interruptions, lifecycle, shared_secrets, tenancy
+from jobs import credentials, faults, interruptions, lifecycle, shared_secrets, shared_volumes, tenancy
 from jobs.checkpoints import resume_from
 from jobs.cluster.adopted import workers_of
 from jobs.cluster.manifests import Rendering, render
@@ -22,7 +22,15 @@ from jobs.cluster.messages.creation import of_refusal
 from jobs.cluster.observed import DELETED, Observed
 from jobs.cluster.port import Cluster, ObjectRef, Objects
 from jobs.cluster.registry import connect, helper_image, internal_url, tolerations, topology
-from jobs.exceptions import ClusterForbids, ClusterRefuses, ClusterUnavailable, ObjectDiffers, ObjectGone, SecretGone
+from jobs.exceptions import (
+    ClusterForbids,
+    ClusterRefuses,
+    ClusterUnavailable,
+    ObjectDiffers,
+    ObjectGone,
+    SecretGone,
+    VolumeGone,
+)
 from jobs.models import Attempt, Job
 from jobs.parsing import argv_of
 from jobs.placement import shared_domain
@@ -145,6 +153,8 @@ def _launch(attempt: Attempt) -> None:
         _give_up(attempt, Reason.FORBIDDEN, of_refusal(str(error)).text, hold=True)
     except SecretGone as error:
         _give_up(attempt, Reason.SECRET_GONE, str(error), hold=True)
+    except VolumeGone as error:
+        _give_up(attempt, Reason.VOLUME_GONE, str(error), hold=True)
     except (ClusterRefuses, ObjectDiffers, ObjectGone) as error:
         _give_up(attempt, Reason.REFUSED_BY_CLUSTER, f"The cluster refuses it: {error}", hold=False)
 
@@ -277,7 +287,9 @@ def objects_of(attempt: Attempt, *, with_secrets: bool = True) -> Objects:
     job = attempt.job
     spec = job.parsed
     pull_config = ""
+    mounted = shared_volumes.mounted(job.namespace, user=job.owner, cluster=attempt.cluster_id)
     if with_secrets:
+        shared_volumes.check_at_launch(spec, namespace=job.namespace, home=mounted.home)
         secrets = {secret.name: credentials.decrypt(bytes(secret.ciphertext)) for secret in job.secrets.all()}
         secrets |= shared_secrets.values_for(job.namespace, spec.secrets)
         pull_config = shared_secrets.pull_config(job.namespace, [spec.image])
@@ -309,6 +321,8 @@ def objects_of(attempt: Attempt, *, with_secrets: bool = True) -> Objects:
             topology=topology(attempt.cluster_id),
             tolerations=tolerations(attempt.cluster_id),
             close_to=shared_domain(attempt.placement, domains_of(attempt.cluster), topology(attempt.cluster_id)),
+            home=mounted.home,
+            read_only_claims=mounted.read_only_claims,
             ssh_key=credentials.ssh_key_pair(job.pk, attempt.number) if spec.launcher == "mpi" else ("", ""),
         )
     )

@@ -68,6 +68,10 @@ class SecretGone(JobError):
     """A job names a secret that its namespace has no more: it is held, and the sentence says which."""
 
 
+class VolumeGone(JobError):
+    """A job names a volume that its namespace is not offered any more: it is held, and the sentence says which."""
+
+
 class ClusterError(JobError):
     """The cluster answered with an error."""
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from accounts.disguise import hidden_in, uncovered
-from jobs import git_address
+from jobs import git_address, mounts
 from jobs.chart_fields import read_charts
 from jobs.cluster.quantities import parse_cpu, parse_memory
 from jobs.entry import shell_argv
@@ -51,6 +51,7 @@ SECRET_KEY = re.compile(r"[A-Za-z0-9_.-]{1,100}")
 RESERVED_ENV = ("TRAINHALL_", "JOB_COMPLETION_INDEX")
 MAX_TIME_LIMIT = 30 * 86400
 MAX_GRACE = 300
+MOST_VOLUMES = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,9 +292,35 @@ class _Reader(FieldReader):
         return self.one_of(data, "launcher", allowed, default=allowed[0])
 
     def volumes(self, value: Any) -> tuple[Volume, ...]:
-        if value:
-            self.wrong("volumes", "no volumes are offered on this portal yet; leave it out")
-        return ()
+        """Names and places; whether the namespace has them is asked where there is a namespace."""
+        if value is None:
+            return ()
+        if not isinstance(value, list) or len(value) > MOST_VOLUMES:
+            self.wrong(
+                "volumes", f"must be a list of at most {MOST_VOLUMES}, such as [{{name: datasets, path: /data}}]"
+            )
+            return ()
+        found: dict[int, Volume] = {}
+        for place, entry in enumerate(value):
+            if not isinstance(entry, dict):
+                self.wrong(f"volumes[{place}]", "must be a mapping such as {name: datasets, path: /data}")
+            elif volume := self.volume(self.under(f"volumes[{place}]"), entry):
+                if any(volume.name == other.name for other in found.values()):
+                    self.wrong(f"volumes[{place}].name", f"{volume.name!r} is there twice; keep one")
+                found[place] = volume
+        for place, text in mounts.clashes({place: volume.path for place, volume in found.items()}):
+            self.wrong(f"volumes[{place}].path", text)
+        return tuple(found.values())
+
+    def volume(self, inner: FieldReader, entry: Mapping[str, Any]) -> Volume | None:
+        inner.only_known(entry, ("name", "path", "read_only"))
+        name, path = inner.text(entry, "name", required=True, limit=63), inner.text(entry, "path", limit=mounts.LONGEST)
+        if name and not mounts.CLAIM.fullmatch(name):
+            inner.wrong("name", "is not the name of a volume: small letters, digits and dashes, such as datasets")
+        if path and (wrong := mounts.trouble(path)):
+            inner.wrong("path", wrong)
+        read_only = None if entry.get("read_only") is None else inner.boolean(entry, "read_only", default=True)
+        return Volume(name=name, path=path, read_only=read_only) if name else None
 
 
 def _dig(data: Any, dotted: str) -> Any:

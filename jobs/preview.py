@@ -8,7 +8,7 @@ from django.conf import settings
 from django.utils.translation import gettext as _
 
 from accounts.models import Namespace, User
-from jobs import shared_secrets
+from jobs import shared_secrets, shared_volumes
 from jobs.cluster.adopted import main_container
 from jobs.cluster.manifests import Rendering, manifest_for_people, render
 from jobs.cluster.port import Manifest
@@ -73,9 +73,10 @@ def _shown(entry: Manifest) -> str:
 
 def manifests_to_be(parsed: Parsed, *, namespace: Namespace, user: User) -> list[Manifest]:
     """The same for a document that has not been submitted; the job's id is made then."""
-    spec = parsed.spec
+    spec = shared_volumes.filled_in(parsed.spec, namespace=namespace, user=user)
     uid, gids = numbers_of(user)
-    home = chosen(spec.cluster, namespace.slug)
+    cluster = chosen(spec.cluster, namespace.slug)
+    mounted = shared_volumes.mounted(namespace, user=user, cluster=cluster)
     return manifest_for_people(
         render(
             Rendering(
@@ -85,18 +86,20 @@ def manifests_to_be(parsed: Parsed, *, namespace: Namespace, user: User) -> list
                 instance=settings.TRAINHALL_INSTANCE,
                 kubernetes_namespace=namespace.kubernetes_name,
                 username=user.username,
-                internal_url=internal_url(home),
+                internal_url=internal_url(cluster),
                 token=MASK,
                 code_url=MASK if spec.code.kind != "none" else "",
                 code_sha256=MASK if spec.code.kind != "none" else "",
                 secret_env={secret.name: MASK for secret in spec.secrets},
                 pull_config=shared_secrets.pull_config(namespace, [spec.image]) and MASK,
                 identity=(uid, gids[0], gids[1:]),
-                helper_image=helper_image(home),
+                helper_image=helper_image(cluster),
                 argv=argv_of(spec.command, spec.parameters),
                 launcher=spec.launcher,
-                topology=topology(home),
-                tolerations=tolerations(home),
+                topology=topology(cluster),
+                tolerations=tolerations(cluster),
+                home=mounted.home,
+                read_only_claims=mounted.read_only_claims,
             )
         )
     )

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ruamel.yaml import YAML
-from ruamel.yaml.comments import CommentedMap
+from ruamel.yaml.comments import CommentedMap, CommentedSeq
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from ruamel.yaml.events import AliasEvent, CollectionEndEvent, CollectionStartEvent
 
@@ -148,6 +148,10 @@ def _load_yaml(text: str, *, preserve_quotes: bool = False) -> Any:
 
 
 def _note_lines(data: Any, path: str, lines: dict[str, int]) -> None:
+    if isinstance(data, CommentedSeq):
+        for place, item in enumerate(data):
+            lines[f"{path}[{place}]"] = data.lc.item(place)[0] + 1
+            _note_lines(item, f"{path}[{place}]", lines)
     if not isinstance(data, CommentedMap):
         return
     if data.merge:

@@ -47,9 +47,11 @@ class SecretRef:
 
 @dataclass(frozen=True, slots=True)
 class Volume:
+    """A claim of the namespace. What a document leaves open is filled in by what is offered, before anything is stored."""
+
     name: str
-    path: str
-    read_only: bool = True
+    path: str  # "" means where it is offered
+    read_only: bool | None = True  # None means as it is offered
 
 
 @dataclass(frozen=True, slots=True)

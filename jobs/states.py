@@ -69,6 +69,7 @@ class Reason(StrEnum):
     HELD = "Held"
     FORBIDDEN = "Forbidden"  # held: the cluster does not let its owner start it
     SECRET_GONE = "SecretGone"  # noqa: S105 - held: it names a secret that its namespace has no more
+    VOLUME_GONE = "VolumeGone"  # held: it names a volume that its namespace is not offered any more
     OWNER_LEFT = "OwnerLeft"  # held: its owner has lost the right to run it, and a lead decides
     # on its way
     ADMITTED = "Admitted"
@@ -104,7 +105,7 @@ class Reason(StrEnum):
 
 
 # Held, and not by a wish: the sentence says more than "held by", and stays until somebody releases it.
-HELD_FOR_CAUSE = frozenset({Reason.FORBIDDEN, Reason.SECRET_GONE, Reason.OWNER_LEFT})
+HELD_FOR_CAUSE = frozenset({Reason.FORBIDDEN, Reason.SECRET_GONE, Reason.VOLUME_GONE, Reason.OWNER_LEFT})
 
 # Ends that are the platform's doing: a new attempt, not charged to the user's retries.
 NOT_CHARGED = frozenset({Reason.PREEMPTED, Reason.DISRUPTION, Reason.NODE_LOST, Reason.START_TIMEOUT, Reason.HELD})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import orjson
@@ -18,7 +18,7 @@ from accounts import audit
 from accounts.access import get_namespace, may
 from accounts.models import Namespace, User
 from accounts.roles import Verb
-from jobs import archives, credentials, faults, git_address, intents, live, shared_secrets
+from jobs import archives, credentials, faults, git_address, intents, live, shared_secrets, shared_volumes
 from jobs.cluster.registry import chosen
 from jobs.exceptions import IdempotencyConflict, NeverFits, NotAllowed, SpecError, WrongState
 from jobs.forecast import Forecast, Verdict
@@ -70,6 +70,7 @@ def submit(
     parsed = check(document)
     namespace = namespace_to_submit(user, parsed.spec.namespace)
     shared_secrets.check(namespace, parsed.spec.secrets)
+    parsed = replace(parsed, spec=shared_volumes.filled_in(parsed.spec, namespace=namespace, user=user))
     code = _code_of(user, parsed)
     faults.point("submit.parsed")
     cluster = Cluster.objects.filter(name=chosen(parsed.spec.cluster, namespace.slug)).first()

@@ -62,6 +62,7 @@ _WAITS: dict[str, Kind] = {
     Reason.FORBIDDEN: Kind.HELD,
     Reason.OWNER_LEFT: Kind.HELD,
     Reason.SECRET_GONE: Kind.HELD,
+    Reason.VOLUME_GONE: Kind.HELD,
     Reason.RETRIED: Kind.BACKING_OFF,
 }
 

@@ -12,7 +12,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from accounts import audit
-from jobs import archives, chart_fields, submission
+from jobs import archives, chart_fields, shared_volumes, submission
 from jobs.api.jobs import ANY_OBJECT
 from jobs.bodies import DOCUMENT_PARSERS, document_in
 from jobs.exceptions import UploadError
@@ -41,6 +41,7 @@ class ForecastView(APIView):
         """Would this document start now, wait, or never run? Nothing is stored."""
         parsed = submission.check(document_in(request))
         namespace = submission.namespace_to_submit(person(request), parsed.spec.namespace)
+        shared_volumes.filled_in(parsed.spec, namespace=namespace, user=person(request))
         will = look_ahead(parsed, namespace=namespace, user=person(request))
         return Response({**forecast_document(will), "charts": chart_fields.told(parsed.spec.charts)})
 

@@ -62,7 +62,7 @@ def of_main(job: Rendering, group: PodGroup) -> list[Manifest]:
 
 def _defaults(job: Rendering) -> dict[str, str]:
     return {
-        "HOME": WORKSPACE,
+        "HOME": literal(job.home.path) if job.home else WORKSPACE,
         "USER": literal(job.username),
         "PYTHONUNBUFFERED": "1",
         "KUBEFLOW_TRAINER_SERVER_URL": f"{job.internal_url}/kf/{job.job_id}",

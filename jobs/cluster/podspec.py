@@ -15,11 +15,13 @@ from jobs.cluster.rendering import (
     SDK_FOLDER,
     TOKEN_FOLDER,
     WORKSPACE,
+    Home,
     Rendering,
     label_value,
     literal,
 )
 from jobs.gang import LAUNCHER, PodGroup
+from jobs.spec import Volume
 
 MAIN, SETUP, AGENT, WAIT = "main", "setup", "agent", "wait"
 GPU = "nvidia.com/gpu"
@@ -186,8 +188,19 @@ def _main_container(job: Rendering, group: PodGroup) -> Manifest:
     if _has_shm(job, group):
         container["volumeMounts"].append(_mount("shm", "/dev/shm"))  # noqa: S108
     for volume in job.spec.volumes:
-        container["volumeMounts"].append(_mount(f"v-{volume.name}", volume.path, read_only=volume.read_only))
+        container["volumeMounts"].append(_mount(f"v-{volume.name}", volume.path, read_only=_is_read_only(job, volume)))
+    if job.home and not _is_named(job, job.home):
+        container["volumeMounts"].append(_mount("home", job.home.mount))
     return container
+
+
+def _is_read_only(job: Rendering, volume: Volume) -> bool:
+    return volume.read_only is not False or volume.name in job.read_only_claims
+
+
+def _is_named(job: Rendering, home: Home) -> bool:
+    """Whether the job itself mounts its home, as it may to read it only."""
+    return any((volume.name, volume.path) == (home.claim, home.mount) for volume in job.spec.volumes)
 
 
 def _command(job: Rendering, group: PodGroup) -> list[str]:
@@ -233,8 +246,10 @@ def _volumes(job: Rendering, group: PodGroup) -> list[Manifest]:
         size = format_memory(job.spec.resources.shm_bytes)
         volumes.append({"name": "shm", "emptyDir": {"medium": "Memory", "sizeLimit": size}})
     for volume in job.spec.volumes:
-        claim = {"claimName": volume.name, "readOnly": volume.read_only}
+        claim = {"claimName": volume.name, "readOnly": _is_read_only(job, volume)}
         volumes.append({"name": f"v-{volume.name}", "persistentVolumeClaim": claim})
+    if job.home and not _is_named(job, job.home):
+        volumes.append({"name": "home", "persistentVolumeClaim": {"claimName": job.home.claim}})
     return volumes
 
 

@@ -30,6 +30,15 @@ _LABEL_VALUE = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")
 
 
 @dataclass(frozen=True, slots=True)
+class Home:
+    """A claim that each job of a namespace gets, and where this person is at home in it."""
+
+    claim: str
+    mount: str
+    path: str  # what HOME says: the mount itself, or a folder in it
+
+
+@dataclass(frozen=True, slots=True)
 class Rendering:
     """Everything that decides how one attempt looks on a cluster."""
 
@@ -53,6 +62,8 @@ class Rendering:
     topology: tuple[str, ...] = ()  # labels of nodes by which its pods are kept close, the closest first
     close_to: tuple[str, str] = ("", "")  # the label and its value that all nodes chosen for it have in common
     tolerations: tuple[dict[str, Any], ...] = ()
+    home: Home | None = None  # None: HOME is the workspace
+    read_only_claims: frozenset[str] = frozenset()  # whatever the job was told when it was submitted
     ssh_key: tuple[str, str] = ("", "")  # of the launcher mpi: private and public, both in OpenSSH's form
 
     @property

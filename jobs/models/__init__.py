@@ -7,7 +7,7 @@ from jobs.models.events import ClusterEvent
 from jobs.models.feed import JobFeed, LogBlock, LogChunk
 from jobs.models.job import ADOPTED, ID_ALPHABET, STATUS_LABELS, Job, JobEvent, JobSecret, new_job_id
 from jobs.models.personal import Draft, JobPin, SavedView
-from jobs.models.shared import NamespaceSecret
+from jobs.models.shared import NamespaceSecret, NamespaceVolume
 
 __all__ = [
     "ADOPTED",
@@ -29,6 +29,7 @@ __all__ = [
     "LogBlock",
     "LogChunk",
     "NamespaceSecret",
+    "NamespaceVolume",
     "PriorityClass",
     "Runtime",
     "SavedView",

@@ -10,7 +10,7 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST
 
 from accounts.models import Namespace
-from jobs import lineage, submission
+from jobs import lineage, shared_volumes, submission
 from jobs.exceptions import JobError, SpecError
 from jobs.form import code_names, posted
 from jobs.form.commandline import submit_line
@@ -31,7 +31,9 @@ def _asked(request: HttpRequest) -> tuple[Parsed, Namespace]:
     # neither answer depends on the values of secrets, which a clone or a draft comes without
     secrets = [(name, value or "-") for name, value in posted.pairs_of(request.POST, "secret")]
     parsed = submission.check(posted.document_in(values, secrets=secrets))
-    return parsed, submission.namespace_to_submit(person(request), parsed.spec.namespace)
+    namespace = submission.namespace_to_submit(person(request), parsed.spec.namespace)
+    shared_volumes.filled_in(parsed.spec, namespace=namespace, user=person(request))
+    return parsed, namespace
 
 
 @require_POST

@@ -124,7 +124,7 @@ export function paint(root, job) {
 // held for a cause, the job has its owner as who holds it, who did nothing: as in jobs/_held.html
 function heldText(job) {
   if (job.reason.code === "OwnerLeft") return gettext("held for a lead");
-  if (job.reason.code === "Forbidden" || job.reason.code === "SecretGone") return gettext("held by the portal");
+  if (["Forbidden", "SecretGone", "VolumeGone"].includes(job.reason.code)) return gettext("held by the portal");
   return said(gettext("held by {name}"), { name: job.held_by });
 }
 

@@ -23,7 +23,7 @@ from jobs.cluster.manifests import (
     manifest_for_people,
     render,
 )
-from jobs.cluster.rendering import literal
+from jobs.cluster.rendering import Home, literal
 from jobs.spec import JobSpec, Resources, SecretRef, Volume
 
 GOLDEN = Path(__file__).resolve().parents[1] / "data" / "manifests"
@@ -86,6 +86,12 @@ def launched_by(launcher: str, **resources: Any) -> Rendering:
     )
 
 
+AT_HOME = replace(
+    PLAIN,
+    spec=replace(PLAIN.spec, volumes=(Volume("datasets", "/data"), Volume("scratch", "/scratch", read_only=False))),
+    identity=(20123, 20000, ()),
+    home=Home(claim="homes", mount="/home", path="/home/alice"),
+)
 JAX = launched_by("jax")
 XGBOOST = launched_by("xgboost")
 MIRRORED = launched_by("tensorflow")
@@ -94,6 +100,7 @@ MPI = replace(launched_by("mpi", shm_bytes=2**30), ssh_key=("private canary", "s
 ALL = {
     "plain": PLAIN,
     "gang": GANG,
+    "home": AT_HOME,
     "jax": JAX,
     "xgboost": XGBOOST,
     "mirrored": MIRRORED,
@@ -192,6 +199,26 @@ class TestPodSecurity:
         assert (job["suspend"], job["backoffLimit"], job["podReplacementPolicy"]) == (True, 0, "Failed")
         assert job["template"]["spec"]["restartPolicy"] == "Never"
         assert job["activeDeadlineSeconds"] == 14400
+
+
+class TestVolumes:
+    def test_a_home_changes_nothing_of_what_was_asked_for(self) -> None:
+        """So that one that is offered, or taken back, while a launch is repeated makes no other job of it."""
+        homeless = replace(AT_HOME, home=None, read_only_claims=frozenset({"scratch"}))
+        assert is_same(render(homeless).leader, render(AT_HOME).leader)
+        assert environment(homeless)["HOME"] == "/workspace"
+
+    def test_what_is_offered_read_only_by_now_is_mounted_read_only(self) -> None:
+        job = replace(AT_HOME, read_only_claims=frozenset({"scratch"}))
+        (mount,) = [one for one in main(job)["volumeMounts"] if one["name"] == "v-scratch"]
+        assert mount == {"name": "v-scratch", "mountPath": "/scratch", "readOnly": True}
+        volumes = render(job).leader["spec"]["template"]["spec"]["volumes"]
+        assert {"claimName": "scratch", "readOnly": True} in [one.get("persistentVolumeClaim") for one in volumes]
+
+    def test_a_job_that_names_its_home_has_it_once(self) -> None:
+        job = replace(AT_HOME, spec=replace(AT_HOME.spec, volumes=(Volume("homes", "/home"),)))
+        assert [one["name"] for one in main(job)["volumeMounts"] if one["mountPath"] == "/home"] == ["v-homes"]
+        assert environment(job)["HOME"] == "/home/alice"
 
 
 class TestIdentity:

@@ -158,7 +158,7 @@ def test_what_is_no_length_of_time(text: Any) -> None:
         ("name", "a\x07b"),
         ("command", ""),
         ("command", 3),
-        ("volumes", [{"name": "x"}]),
+        ("volumes", {"name": "x"}),
         ("parameters", {"a b": 1}),
         ("parameters", []),
         ("notify", ["sometimes"]),
