@@ -39,6 +39,7 @@ class Look:
         manifest: Manifest | None,
         pods: Sequence[Manifest],
         *,
+        workers: list[Worker],
         others: Sequence[Manifest],
         events: Sequence[Manifest] = (),
     ) -> Look:
@@ -55,7 +56,6 @@ class Look:
             adopted=attempt.job.is_adopted,
             taken_away=attempt.job.is_adopted and attempt.reason_code == Reason.STOPPED,
         )
-        workers = list(attempt.workers.all())
         return cls(attempt, manifest, observed, workers, update_workers(workers, observed.workers))
 
 

@@ -30,9 +30,10 @@ from jobs.logs.lines import LogFollower, Sink
 from jobs.looks import Look, bring_in_line
 from jobs.models import Attempt, Cluster, Worker
 from jobs.states import JobStatus
+from jobs.worker_rows import workers_of
 
 LOOK_EVERY = 5.0  # seconds; so that the age on the page stays small
-LINES_EVERY = 0.2
+LINES_EVERY = 0.2  # seconds; with every turn where no news come, which are not waited for longer
 LINES_FOR = 0.05  # seconds at a time, while other things may have changed
 AT_ONCE = 25  # attempts that are looked at without news before news are asked for again
 RETRY_AFTER = 2.0
@@ -51,6 +52,7 @@ class Mirror:
         self.round_began = 0.0  # monotonic: of the round of looks at every attempt that is under way; 0: none is
         self.waiting: OrderedDict[str, None] = OrderedDict()  # UIDs of attempts to be looked at when news leave time
         self.live: OrderedDict[str, tuple[Attempt, list[Worker]]] = OrderedDict()  # by UID: whose lines are followed
+        self.followed_at = 0.0
         self.nodes: list[dict[str, Any]] = []
         self.keeper = EventKeeper()
 
@@ -94,11 +96,13 @@ class Mirror:
         if now - self.seen_at >= LOOK_EVERY:
             self.look_around()
         self._look_at_waiting()
-        self._follow()
+        if not changed or now - self.followed_at >= LINES_EVERY:
+            self._follow()
 
     def _follow(self) -> None:
         """New lines of whoever runs; of very many at once only some, so that no change waits long behind lines."""
-        end = time.monotonic() + LINES_FOR
+        self.followed_at = time.monotonic()
+        end = self.followed_at + LINES_FOR
         for _one in range(len(self.live)):
             uid, (attempt, workers) = self.live.popitem(last=False)
             self.live[uid] = (attempt, workers)  # behind the others
@@ -148,10 +152,8 @@ class Mirror:
             self.repaired_at, self.round_began = self.round_began, 0.0
 
     def _attempts(self) -> QuerySet[Attempt]:
-        return (
-            Attempt.objects.filter(cluster=self.name, deleted_at=None)
-            .select_related("job__namespace", "job__cancel_requested_by", "job__owner")
-            .prefetch_related("workers")
+        return Attempt.objects.filter(cluster=self.name, deleted_at=None).select_related(
+            "job__namespace", "job__cancel_requested_by", "job__owner"
         )
 
     def _bring_in_line(self, attempts: Sequence[Attempt], seen: Observation) -> None:
@@ -165,6 +167,7 @@ class Mirror:
             for owner in pod["metadata"].get("ownerReferences") or ():
                 pods[owner["uid"]].append(pod)
         said = by_object(seen.events)
+        workers = workers_of(attempts)
         looks, heard = [], []
         for attempt in attempts:
             if attempt.uid not in jobs and attempt.ended_at is None and self._is_there(attempt):
@@ -177,7 +180,10 @@ class Mirror:
                 all_pods = numbered(jobs.get(attempt.uid) or adoption.last_form(attempt.job), all_pods)
             events = [event for uid in (attempt.uid, *_uids(beside), *_uids(all_pods)) for event in said.get(uid, ())]
             heard.append((attempt, events, all_pods))
-            looks.append(Look.at(attempt, jobs.get(attempt.uid), all_pods, others=beside, events=events))
+            manifest = jobs.get(attempt.uid)
+            looks.append(
+                Look.at(attempt, manifest, all_pods, workers=workers[attempt.pk], others=beside, events=events)
+            )
         self.keeper.keep(heard)
         bring_in_line(looks, self.follower)
         for look in looks:

@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 
 from django.db import connection
 
 from jobs.cluster.observed import WorkerState
-from jobs.models import Worker
+from jobs.models import Attempt, Worker
 
 WORKER_FIELDS = "node pod_name pod_uid phase exit_code signal reason message started_at finished_at".split()
+
+
+def workers_of(attempts: Sequence[Attempt]) -> defaultdict[int, list[Worker]]:
+    """By the attempt, which they know and which does not hold them, as it does where they are prefetched.
+
+    Rows that hold each other wait for the collector, and in a watcher of thousands that stops everything for long.
+    """
+    known = {attempt.pk: attempt for attempt in attempts}
+    found: defaultdict[int, list[Worker]] = defaultdict(list)
+    for worker in Worker.objects.filter(attempt__in=known):
+        worker.attempt = known[worker.attempt_id]
+        found[worker.attempt_id].append(worker)
+    return found
 
 
 def store_workers(workers: Sequence[Worker]) -> None:

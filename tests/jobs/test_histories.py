@@ -100,7 +100,7 @@ class Story:
             submission.cancel(Job.objects.for_rows().get(pk=self.job_id), user=self.alice)
         if not step.is_stale:
             self.rows = self.read()
-        bring_in_line([Look.at(self.rows, *step.form, others=())], self.follower)
+        bring_in_line([Look.at(self.rows, *step.form, workers=list(self.rows.workers.all()), others=())], self.follower)
 
     @property
     def job(self) -> Job:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import time
+import weakref
 from collections import Counter
 from collections.abc import Callable, Collection
 from threading import Event
@@ -136,6 +138,19 @@ def test_who_is_not_simply_running_is_looked_at_every_few_seconds(
     Job.objects.filter(pk=attempts[3].job_id).update(status="starting")
     turns(mirror, 1)
     assert paper.asked == [None, [attempts[3].uid]]
+
+
+def test_rows_that_are_not_needed_any_more_wait_for_no_collector(mirror: Mirror, attempts: list[Attempt]) -> None:
+    """Thousands of them an hour: going through everything there is stops all threads of a watcher."""
+    uid = attempts[0].uid
+    old = weakref.ref(mirror.live[uid][0])
+    assert mirror.live[uid][1][0].attempt is old()
+    gc.disable()
+    try:
+        mirror.look_at([uid])
+        assert old() is None
+    finally:
+        gc.enable()
 
 
 def test_after_an_error_everything_is_looked_at_again_at_once(

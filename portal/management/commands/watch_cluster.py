@@ -22,8 +22,8 @@ from metrics.doors.sink import StdoutDoor
 from portal import seed
 
 LOOK_EVERY = 0.5  # seconds between two looks whether it is our turn
-COLLECT_EVERY = 10.0  # seconds between two collections of all generations
-RARELY = 10_000  # the third threshold of the collector: how often that of the second must be reached
+COLLECT_EVERY = 300.0  # seconds between two collections of all generations
+YOUNG, RARELY = 10_000, 10_000  # the collector's first threshold, more than a batch of news makes, and its third
 logger = logging.getLogger(__name__)
 
 
@@ -37,12 +37,12 @@ class Command(BaseCommand):
             signal.signal(number, lambda *_: self.stop.set())
         seed.ensure_clusters()
         threads = [Thread(target=self.watch, args=[name], name=name) for name in kinds()]
+        # every thread stands still while all objects are gone through, and those of a big cluster are hundreds of thousands: the
+        # collector alone would do so several times for each list, for nothing: neither they nor rows hold each other
+        gc.freeze()
+        gc.set_threshold(YOUNG, gc.get_threshold()[1], RARELY)
         for thread in threads:
             thread.start()
-        # every thread stands still while all objects are gone through, and those of a big cluster are hundreds of thousands: the
-        # collector alone would do so several times for each list. Here it comes as often as rows, which it is for, pile up
-        gc.freeze()
-        gc.set_threshold(*gc.get_threshold()[:2], RARELY)
         for thread in threads:
             while thread.is_alive():
                 thread.join(COLLECT_EVERY)
