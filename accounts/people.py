@@ -116,7 +116,13 @@ def end(subjects: Iterable[str]) -> list[str]:
 
     The last active admin's goes on: nobody could put anything right any more.
     """
-    persons = list(User.objects.filter(subject__in=list(subjects), is_active=True).select_for_update())
+    wanted = list(subjects)
+    if not wanted:
+        return []
+    # two admins who end at the same moment, each at a sign-in, would leave none: whoever is second sees who went first
+    list(User.objects.filter(site_role=SiteRole.ADMIN, is_active=True).order_by("pk").select_for_update())
+    ending = User.objects.filter(subject__in=wanted, is_active=True)
+    persons = list(ending.order_by("pk").select_for_update())
     if any(person.site_role == SiteRole.ADMIN for person in persons) and not _others_are_admins(persons):
         # `sync` tells it as a problem of its pass
         persons = [person for person in persons if person.site_role != SiteRole.ADMIN]

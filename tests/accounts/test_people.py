@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
+import threading
 
-from accounts import access
+import pytest
+from django.db import connection, transaction
+
+from accounts import access, people
 from accounts.models import AuditEvent, Namespace, User
 from accounts.people import NameRefused, ensure_person, ensure_project, give_personal_namespace
 from accounts.roles import Role
@@ -82,3 +85,24 @@ def test_a_project_cannot_be_somebodys_own_namespace() -> None:
 def test_a_person_made_without_one_is_given_one_once() -> None:
     bare = User.objects.create_user("heidi", None)
     assert give_personal_namespace(bare) == give_personal_namespace(bare)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_two_admins_who_end_at_the_same_moment_leave_one() -> None:
+    for name in ("one", "two"):
+        User.objects.create(username=name, subject=f"ldap:{name}", source="ldap", site_role="admin")
+
+    def end_the_other() -> None:
+        try:
+            people.end(["ldap:two"])
+        finally:
+            connection.close()
+
+    second = threading.Thread(target=end_the_other)
+    with transaction.atomic():
+        assert people.end(["ldap:one"]) == ["one"]
+        second.start()
+        second.join(1)
+        assert second.is_alive(), "it waits for what becomes of the first"
+    second.join()
+    assert list(User.objects.filter(is_active=True, site_role="admin").values_list("username", flat=True)) == ["two"]
