@@ -62,6 +62,7 @@ def test_where_nodes_stand_is_known_without_saying_and_may_be_said(tmp_path: Pat
     _has_local, (a, c, b) = read_clusters(written(tmp_path, text))
     assert (a.topology, b.topology, c.topology) == (TOPOLOGY, ("example.org/switch",), ())
     assert (a.tolerations, b.tolerations) == ((), ({"key": "gpu", "operator": "Exists"},))
+    assert {a: 1, b: 2}[b] == 2, "clusters are remembered by their setting"
 
 
 def test_who_is_in_no_directory_is_never_taken_for_one_of_it() -> None:

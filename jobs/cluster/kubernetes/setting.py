@@ -59,5 +59,8 @@ class KubernetesSetting:
     helper_image: str = ""  # with python3 and the SDK, for setup and agent of every pod; "": TRAINHALL_HELPER_IMAGE
     storage: tuple[str, ...] = ()  # CIDRs of NFS and S3 servers, which pods may reach
     topology: tuple[str, ...] = TOPOLOGY
-    tolerations: tuple[dict[str, Any], ...] = ()  # of every pod of ours: for nodes that are kept from others
+    # not hashed, as a dict cannot be: clusters are remembered by their setting
+    tolerations: tuple[dict[str, Any], ...] = field(
+        default=(), hash=False
+    )  # of every pod of ours: for nodes that are kept from others
     namespaces: tuple[str, ...] = ()  # slugs of those whose jobs go here unless they say otherwise
