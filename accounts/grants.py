@@ -100,8 +100,11 @@ class Plan:
 
 
 def fold(text: str) -> str:
-    """What a group's name and a rule have in common whatever the case and width they are written in."""
-    return unicodedata.normalize("NFKC", text).casefold().strip()
+    """What a group's name and a rule have in common whatever the case and width they are written in.
+
+    Not `casefold`: for that ß is ss, and for a directory they are two names, so that a sign-in would hear of one of them only.
+    """
+    return unicodedata.normalize("NFKC", text).lower().strip()
 
 
 def fold_dn(dn: str) -> str:
