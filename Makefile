@@ -47,7 +47,8 @@ cluster-down: runtime
 
 # against any other cluster with TRAINHALL_TEST_KUBECONFIG
 test-cluster: dev
-	@exec $(python) -m pytest -q -m cluster -n 2 --dist loadgroup tests/cluster
+	@$(python) -m pytest -q -m cluster -n 2 --dist loadgroup --ignore=tests/cluster/browser tests/cluster; \
+	  one=$$?; $(python) -m pytest -q -m cluster tests/cluster/browser && exit $$one
 
 vendor:
 	sh deploy/vendor.sh

@@ -60,6 +60,7 @@ class Visit:
     """One person's browser; what its console complains about is kept, and must be nothing."""
 
     def __init__(self, browser: Browser, portal: Portal, **options: Any) -> None:
+        self.portal = portal
         self.context = browser.new_context(base_url=f"http://localhost:{portal.port}", **options)
         self.page: Page = self.context.new_page()
         self.complaints: list[str] = []
@@ -78,7 +79,7 @@ class Visit:
     def sign_in(self, name: str) -> Page:
         self.page.goto("/login/")
         self.page.fill("input[name=username]", name)
-        self.page.fill("input[name=password]", PASSWORD)
+        self.page.fill("input[name=password]", (self.portal.data / "demo-password").read_text().strip())
         self.page.click("main button.primary")
         self.page.wait_for_url("**/")
         return self.page
