@@ -35,7 +35,7 @@ SUBMIT_ROUTES = ("/api/v1/jobs/", "/api/v1/uploads/", "/api/v1/drafts/", "/api/v
 IN_A_NAMESPACE = ("/api/v1/jobs/", "/api/v1/uploads/", "/api/v1/forecast/", "/api/v1/namespaces/")
 READ_BY_ALL = ("/api/v1/runtimes/", "/api/v1/clusters/", "/api/v1/tokens/current/", "/api/v1/schema/", "/api/v1/docs/")
 OPERATOR_ROUTES = ("/api/v1/group-mappings/", "/api/v1/sync/")
-OPERATOR_WRITES = re.compile(r"/api/v1/((runtimes|namespaces/[^/]+/members)/|namespaces/$)")
+OPERATOR_WRITES = re.compile(r"/api/v1/((runtimes|namespaces/[^/]+/(members|volumes))/|namespaces/$)")
 ARRIVED = "trainhall.arrived"  # in the request's scope: when it came, by time.monotonic()
 SIGN_IN = 4.4  # seconds for all that looks at a password; F22 promises an answer within five
 LAST_USED_EVERY = timedelta(minutes=1)

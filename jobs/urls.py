@@ -11,12 +11,14 @@ from jobs.api import export as export_api
 from jobs.api import jobs as api
 from jobs.api import saved as saved_api
 from jobs.api import secrets as secrets_api
+from jobs.api import volumes as volumes_api
 from jobs.views import asking, bulk, export, job, listing, new, saved, shell
 from jobs.views import clusters as cluster_pages
 from jobs.views import logs as log_pages
 from jobs.views import runtimes as admin_runtimes
 from jobs.views import secrets as secret_pages
 from jobs.views import verbs as buttons
+from jobs.views import volumes as volume_pages
 
 app_name = "jobs"
 urlpatterns = [
@@ -48,11 +50,13 @@ urlpatterns = [
     path("jobs/<str:job_id>/hold/", buttons.job_hold, name="hold"),
     path("jobs/<str:job_id>/release/", buttons.job_release, name="release"),
     path("namespaces/<str:name>/secrets/", secret_pages.secrets, name="secrets"),
+    path("namespaces/<str:name>/volumes/", volume_pages.volumes, name="volumes"),
     path("code/<sha256>/", downloads.code, name="code"),
 ]
 # answered only where operators are: portal/settings/operator.py
 operator_urls = [
     path("admin/clusters/", cluster_pages.clusters, name="clusters"),
+    path("admin/volumes/<str:name>/", volume_pages.offer, name="offer-volume"),
     path("admin/runtimes/", admin_runtimes.runtime_list, name="runtimes"),
     path("admin/runtimes/new/", admin_runtimes.runtime_new, name="runtime-new"),
     path("admin/runtimes/<str:slug>/", admin_runtimes.runtime_edit, name="runtime"),
@@ -85,9 +89,11 @@ api_urls = [
     path("uploads/", catalogue.UploadsView.as_view(), name="uploads"),
     path("namespaces/<str:name>/secrets/", secrets_api.SecretsView.as_view(), name="secrets"),
     path("namespaces/<str:name>/secrets/<str:secret>/", secrets_api.SecretView.as_view(), name="secret"),
+    path("namespaces/<str:name>/volumes/", volumes_api.VolumesView.as_view(), name="volumes"),
     path("clusters/", catalogue.ClustersView.as_view(), name="clusters"),
 ]
 operator_api_urls = [
+    path("namespaces/<str:name>/volumes/<str:volume>/", volumes_api.VolumeView.as_view(), name="volume"),
     path("runtimes/", runtimes.RuntimesView.as_view(), name="runtimes"),
     path("runtimes/<str:slug>/", runtimes.RuntimeView.as_view(), name="runtime"),
 ]

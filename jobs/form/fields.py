@@ -15,13 +15,14 @@ from jobs.quoting import text_of
 SIMPLE = ("namespace", "name", "runtime", "launcher", "priority", "cluster", "time_limit", "stop_grace")
 NUMBERS = ("workers", "gpus", "parameter_servers", "retries")
 CODE_FIELDS = ("script", "upload_sha256", "upload_label", "git_url", "git_ref")
+MODES = {"ro": True, "rw": False}
 Fields = dict[str, Any]
 
 
 def fields_of(data: Mapping[str, Any]) -> Fields:
     """What each field of the form shows for a document. The rest is `extra`: shown as set in YAML, and sent along."""
     fields: Fields = {**dict.fromkeys((*SIMPLE, *RESOURCE_FIELDS, *CODE_FIELDS, "command", "retries", "tags"), "")}
-    fields |= {"param": [], "env": [], "secret": [], "shared": [], "code_kind": "none"}
+    fields |= {"param": [], "env": [], "secret": [], "shared": [], "volume": [], "code_kind": "none"}
     extra = {}
     for name, value in data.items():
         read = _READERS.get(name) if name in FIELDS else None
@@ -67,6 +68,8 @@ def data_of(fields: Fields, *, secrets: list[tuple[str, str]]) -> dict[str, Any]
     named = {row["name"]: _shared(row["value"]) for row in fields.get("shared", ())}
     if secrets or named:
         data["secrets"] = {name: {"value": value} for name, value in secrets} | named
+    if volumes := [_volume(row["name"], row["value"]) for row in fields.get("volume", ())]:
+        data["volumes"] = volumes
     places = {name: place for place, name in enumerate(FIELDS)}
     return dict(sorted(data.items(), key=lambda item: places.get(item[0], len(places))))
 
@@ -174,6 +177,31 @@ def _secrets(value: Any) -> Fields | None:
     return {"secret": [{"name": str(name)} for name in typed], "shared": shared}
 
 
+def _volume(name: str, text: str) -> dict[str, Any]:
+    """`/data` is where it is mounted, `/data:ro` for reading; what is left out is as it is offered."""
+    path, colon, mode = text.strip().rpartition(":")
+    if not colon or mode not in MODES:
+        path, mode = text.strip(), ""
+    return {"name": name} | ({"path": path} if path else {}) | ({"read_only": MODES[mode]} if mode else {})
+
+
+def _volumes(value: Any) -> Fields | None:
+    if not isinstance(value, list) or not all(isinstance(one, dict) and _is_volume(one) for one in value):
+        return None
+    modes = {read_only: f":{mode}" for mode, read_only in MODES.items()}
+    rows = [
+        {"name": one["name"], "value": one.get("path", "") + modes.get(one.get("read_only", ""), "")} for one in value
+    ]
+    return {"volume": rows}
+
+
+def _is_volume(one: dict[Any, Any]) -> bool:
+    """Whether a row can say it, so that what comes back is the same."""
+    texts = all(isinstance(one.get(field, "-"), str) and one.get(field, "-") for field in ("name", "path"))
+    named = "name" in one and set(one) <= {"name", "path", "read_only"}
+    return named and texts and ":" not in one.get("path", "") and isinstance(one.get("read_only", True), bool)
+
+
 def _code_fields(value: Any) -> Fields | None:
     if not isinstance(value, dict):
         return None
@@ -198,5 +226,6 @@ _READERS: dict[str, Callable[[Any], Fields | None]] = {
     "parameters": _pairs("param"),
     "env": _pairs("env"),
     "secrets": _secrets,
+    "volumes": _volumes,
     "code": _code_fields,
 }

@@ -28,7 +28,7 @@ TEXTS = (
     "env_text"
 ).split()
 OF_THE_PAGE = ("idempotency_key", "draft")  # each page has its own
-PAIRS = ("param", "env", "shared")
+PAIRS = ("param", "env", "shared", "volume")
 MAX_SCRIPT = 4 * 2**20  # bytes that may be pasted
 INLINE = 64 * 2**10  # bytes of a script that its YAML still shows
 
@@ -37,6 +37,7 @@ FIELD_OF = {
     "parameters": "param",
     "env": "env",
     "secrets": "secret",
+    "volumes": "volume",
     "code.files": "script",
     "code.upload": "code_files",
     "code.git": "git_url",
@@ -215,11 +216,13 @@ def _place_of(dotted: str) -> tuple[str, str]:
         return rest, ""
     if dotted in FIELD_OF_WHOLE:
         return FIELD_OF_WHOLE[dotted], ""
-    key = next((key for key in FIELD_OF if dotted == key or dotted.startswith(f"{key}.")), "")
+    key = next((key for key in FIELD_OF if dotted == key or dotted.startswith((f"{key}.", f"{key}["))), "")
     # a secret has no dots in its name: what stands below it is an unknown field of its mapping
     if not key or (first == "secrets" and "." in rest):
         return "yaml", dotted
     place = FIELD_OF[key]
+    if place == "volume":
+        return place, dotted.removeprefix(key)
     return place, rest if place in ("param", "env", "secret") else ""
 
 

@@ -14,7 +14,7 @@ from django.views.decorators.http import require_http_methods, require_POST
 from accounts.access import namespaces_for
 from accounts.models import Namespace, User
 from accounts.roles import Verb
-from jobs import clones, lineage, shared_secrets, submission
+from jobs import clones, lineage, shared_secrets, shared_volumes, submission
 from jobs.cluster.registry import kinds
 from jobs.exceptions import IdempotencyConflict, JobError, WrongState
 from jobs.form import drafts, posted
@@ -138,6 +138,7 @@ def _page(
             "max_script": posted.MAX_SCRIPT,
             "clusters": list(kinds()),
             "shared_names": shared_secrets.names_in(namespaces),
+            "volume_names": shared_volumes.names_in(namespaces),
         },
         status=422 if errors else 200,
     )

@@ -253,6 +253,7 @@ FIELD_LABELS = {
     "param": _lazy("Parameters"),
     "env": _lazy("Environment"),
     "secret": _lazy("Secrets"),
+    "volume": _lazy("Volumes of the namespace"),
     "gpus": _lazy("GPUs per worker"),
     "workers": _lazy("Workers"),
     "gpu_type": _lazy("GPU type"),

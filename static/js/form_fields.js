@@ -1,5 +1,5 @@
 // The fields of the new-job form as plain values, and back; its rows of names and values, and its panels of code.
-const KINDS = ["param", "env", "secret", "shared"];
+const KINDS = ["param", "env", "secret", "shared", "volume"];
 // a key that was sent may have made its job, so each page sends its own; file names mean nothing without their files
 const OF_THE_PAGE = new Set(["csrfmiddlewaretoken", "idempotency_key", "draft", "paths", "code_files", "env_text"]);
 
@@ -46,6 +46,8 @@ export function setField(form, name, value) {
 function fillRows(form, kind, rows) {
   const list = form.querySelector(`[data-rows="${kind}"]`);
   if (JSON.stringify(rowsOf(form, kind)) === JSON.stringify(rows)) return;
+  const part = list.closest("[data-only-if-used]");
+  if (part && rows.length) part.hidden = false; // nothing is offered, and the YAML names something all the same
   const secrets = kind === "secret" ? secretsOf(form) : {};
   for (const entry of list.querySelectorAll(":scope > [data-entry]")) entry.remove();
   for (const row of rows) addRow(list, row.name, kind === "secret" ? (secrets[row.name] ?? "") : row.value);

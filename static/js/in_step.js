@@ -75,7 +75,7 @@ export function startInStep(form) {
 }
 
 function fieldName(name) {
-  return name.replace(/^(param|env|secret|shared)_(name|value)$/, "$1");
+  return name.replace(/^(param|env|secret|shared|volume)_(name|value)$/, "$1");
 }
 
 async function post(form, data, signal) {

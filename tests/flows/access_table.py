@@ -62,8 +62,11 @@ ROUTES: dict[str, dict[str, Rule]] = {
     "/api/v1/namespaces/<name>/quota/": {"GET": VIEW},
     "/api/v1/namespaces/<name>/secrets/": {"GET": VIEW},  # names and keys
     "/api/v1/namespaces/<name>/secrets/<secret>/": {"PUT": LEAD, "DELETE": LEAD},
+    "/api/v1/namespaces/<name>/volumes/": {"GET": VIEW},
+    "/api/v1/namespaces/<name>/volumes/<volume>/": {"PUT": HAND, "DELETE": HAND},
     "/api/v1/audit/": {"GET": AUDIT},
     "/namespaces/<name>/secrets/": {"GET": VIEW, "POST": LEAD},
+    "/namespaces/<name>/volumes/": {"GET": VIEW},
     "/namespaces/<name>/members/": {"GET": MEMBERS},
     "/jobs/": {"GET": SIGNED_IN},
     "/jobs/bulk/": {"POST": SIGNED_IN},  # each job by the rights of its own; the answer says which were refused
@@ -108,6 +111,7 @@ ROUTES: dict[str, dict[str, Rule]] = {
     "/api/v1/group-mappings/<mapping_id>/": {"PATCH": ADMIN, "DELETE": ADMIN},
     "/api/v1/sync/": {"POST": ADMIN},
     "/admin/clusters/": {"GET": ADMIN, "POST": ADMIN},
+    "/admin/volumes/<name>/": {"POST": HAND},
     "/admin/runtimes/": {"GET": ADMIN},
     "/admin/runtimes/new/": {"GET": ADMIN, "POST": ADMIN},
     "/admin/runtimes/<slug>/": {"GET": ADMIN, "POST": ADMIN},

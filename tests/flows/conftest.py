@@ -12,8 +12,8 @@ from accounts import tokens
 from accounts.models import ApiToken, GroupMapping, Membership, Namespace, User
 from accounts.people import ensure_person
 from accounts.roles import Role, SiteRole
-from jobs import archives, dispatch, shared_secrets
-from jobs.models import Draft, Job, NamespaceSecret, Runtime, SavedView
+from jobs import archives, dispatch, shared_secrets, shared_volumes
+from jobs.models import Draft, Job, NamespaceSecret, NamespaceVolume, Runtime, SavedView
 from portal import seed
 from tests.factories import leave_file, make_job
 from tests.flows.hidden_project import Hidden, commons, job_beside, plant
@@ -52,6 +52,7 @@ class Stage:
             "username": "bob",
             "path": "out/model.txt",
             "secret": "team-keys",
+            "volume": "datasets",
         }
 
     def state(self) -> tuple[Any, ...]:
@@ -66,6 +67,7 @@ class Stage:
             list(SavedView.objects.order_by("pk").values_list("pk", "name", "namespace_id")),
             list(Runtime.objects.order_by("pk").values_list("pk", "version")),
             list(NamespaceSecret.objects.order_by("pk").values_list("pk", "name", "key", "set_at")),
+            list(NamespaceVolume.objects.order_by("pk").values_list("pk", "name", "path", "set_at")),
             list(User.objects.order_by("pk").values_list("pk", "site_role", "is_active", "password")),
         )
 
@@ -95,6 +97,7 @@ def stage(vision: Namespace, alice: User, bob: User, carol: User, dave: User, ad
     rule = GroupMapping.objects.create(pk=777000778, group="vision", namespace=vision, role=Role.MEMBER)
     by_hand = Membership.objects.get(user=bob, namespace=vision)
     shared_secrets.put(vision, "team-keys", {"values": {"wandb": "cadmium"}}, by=carol, request=None)
+    shared_volumes.put(vision, "datasets", {"path": "/data"}, by=admin, request=None)
     return Stage(
         people=people,
         job=job,

@@ -14,7 +14,7 @@ from accounts import tokens
 from accounts.models import AuditEvent, DirectorySync, GroupMapping, Membership, MembershipChange, Namespace, User
 from accounts.people import ensure_person, ensure_project
 from accounts.roles import Role
-from jobs import shared_secrets
+from jobs import shared_secrets, shared_volumes
 from jobs.cluster.port import RawLine
 from jobs.logs.lines import store_lines
 from jobs.models import Cluster, Job, JobEvent, JobPin, SavedView, Worker
@@ -59,6 +59,7 @@ class Hidden:
             "username": self.lead.username,
             "path": f"out/{MARK}-model.txt",
             "secret": f"{MARK}-keys",
+            "volume": f"{MARK}-data",
         }
 
 
@@ -120,6 +121,7 @@ def plant(alice: User, *, secret_people: tuple[User, ...] = ()) -> Hidden:
     AuditEvent.objects.create(
         actor=lead.username, action="namespace.change", target=SLUG, namespace=SLUG, after={MARK: MARK}
     )
+    shared_volumes.put(project, f"{MARK}-data", {"path": f"/{MARK}"}, by=lead, request=None)
     shared_secrets.put(project, f"{MARK}-keys", {"values": {MARK: MARK}}, by=lead, request=None)
     running.refresh_from_db()
     waiting.refresh_from_db()

@@ -46,6 +46,7 @@ MADE_UP = {
     "username": "no-such-person",
     "path": "out/no-such",
     "secret": "no-such",
+    "volume": "no-such",
 }
 DOCUMENT = {"namespace": "vision", "runtime": "shell", "command": "echo hello"}
 FORM = {**DOCUMENT, "name": "hello", "idempotency_key": "once", "workers": "1", "gpus": "0"}
@@ -60,6 +61,11 @@ BODIES: dict[tuple[str, str], dict[str, Any]] = {
         "data": {"values": {"wandb": "barium"}},
         "content_type": "application/json",
     },
+    ("PUT", "/api/v1/namespaces/<name>/volumes/<volume>/"): {
+        "data": {"path": "/elsewhere"},
+        "content_type": "application/json",
+    },
+    ("POST", "/admin/volumes/<name>/"): {"data": {"name": "datasets", "path": "/elsewhere"}},
     ("POST", "/api/v1/forecast/"): {"data": DOCUMENT, "content_type": "application/json"},
     ("POST", "/jobs/new/"): {"data": FORM},
     ("POST", "/jobs/forecast/"): {"data": FORM},
