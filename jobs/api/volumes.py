@@ -53,7 +53,7 @@ class VolumeView(APIView):
         namespace = _namespace_of_admin(request, name)
         given: Any = request.data
         if not isinstance(given, dict):
-            raise SpecError("An offer is a mapping of fields, such as {path: /data, read_only: true}.")
+            raise SpecError(_("An offer is a mapping of fields, such as {path: /data, read_only: true}."))
         shared_volumes.put(namespace, volume, given, by=person(request), request=request)
         return Response(status=204)
 

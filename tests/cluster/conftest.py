@@ -52,12 +52,12 @@ def devcluster() -> Iterator[Path]:
         return
     settings = of_this_checkout()
     running = (settings.folder / "pki" / "done").exists() and Api(settings).ready()
-    if not running:
-        try:
-            program.up(settings)
-        except CannotStart as reason:
+    try:
+        program.up(settings)  # where it runs, what it lacks: an SDK that has changed is another image
+    except CannotStart as reason:
+        if not running:
             program.down(settings)
-            lacking(f"No real cluster: {reason}")
+        lacking(f"No real cluster: {reason}")
     with (settings.folder / "tests").open("w") as mark:
         fcntl.flock(mark, fcntl.LOCK_SH)
         yield settings.kubeconfig

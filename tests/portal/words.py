@@ -11,7 +11,7 @@ ROOT = Path(__file__).resolve().parents[2]
 SPOKEN = ("title", "aria-label", "placeholder", "alt", "data-confirm", "content")
 # names, units, code and examples are the same in every language
 SAME_EVERYWHERE = re.compile(
-    r"Trainhall|· Trainhall|trainhall\b.*|NAME|Aa|\.log(?:\.gz)?|\$TRAINHALL_\w+|[\w.+-]+\.(?:yaml|py|json|tar\.gz)|https?://\S+|width=device-width.*|"
+    r"Trainhall|· Trainhall|kubectl|trainhall\b.*|NAME|Aa|\.log(?:\.gz)?|\$TRAINHALL_\w+|[\w.+-]+\.(?:yaml|py|json|tar\.gz)|https?://\S+|width=device-width.*|"
     r"light dark|[a-z0-9-]+/[a-z0-9./:-]+:[\w.-]+|(?:\S+=\S+ ?)+|GPU|CPU|RE2|YAML|JSON|CSV|UTC|Ctrl.*|Esc|Enter|#|↑|↓"
 )
 _LETTERS = re.compile(r"[^\W\d_]{2,}")
