@@ -321,9 +321,17 @@ def _at_rest(jobs: Sequence[Manifest]) -> bool:
     )
 
 
+def _stays_failing(look: _Look) -> bool:
+    """A pod failed just as its Job was suspended, and 1.36 never says Failed: a suspended Job has no start time, and the API
+    server refuses an end without one (seen: 422 with every try of the controller)."""
+    return look.is_suspended and look.pods_gone and _at_rest(look.jobs)
+
+
 def _ending(look: _Look) -> Observed | None:
     """The outcome is certain, but pods still hold their machines: shown, not yet moved."""
     if found := _why_failed(look):
+        if _stays_failing(look):
+            return look.says(JobStatus.FAILED, found, ended=True)
         return look.says(None, found, decided=True)
     if is_true(look.job, "SuccessCriteriaMet") and not look.leader_is_gone:
         return look.says(None, Verdict(Reason.COMPLETED, IN_ITS_GRACE, 0))

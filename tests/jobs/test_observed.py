@@ -297,6 +297,32 @@ TABLE: dict[str, tuple[Raw | None, list[Raw], JobStatus | None, Reason | None, b
         False,
         "worker-0",
     ),
+    "failure is certain, and a suspension keeps the Job from ever saying so": (
+        job(
+            condition("Suspended", "JobSuspended"),
+            condition("FailureTarget", "BackoffLimitExceeded"),
+            suspend=True,
+            started=False,
+        ),
+        [],
+        FAILED,
+        Reason.OUTCOME_UNKNOWN,
+        True,
+        "no pod is left that tells why",
+    ),
+    "failure is certain, it is suspended, and its pods end": (
+        job(
+            condition("Suspended", "JobSuspended"),
+            condition("FailureTarget", "BackoffLimitExceeded"),
+            suspend=True,
+            started=False,
+        ),
+        [failed(7), pod(index=1, metadata=DELETING)],
+        None,
+        Reason.NON_ZERO_EXIT,
+        False,
+        "worker-0",
+    ),
     "the rank that failed is to blame, not those that were ended": (
         job(BACKOFF, workers=3),
         [

@@ -37,13 +37,13 @@ class Workloads:
     def create(self, objects: Objects, person: Person | None) -> str:
         leader = self._create_job(objects.leader, person)
         uid = str(leader["metadata"]["uid"])
+        faults.point("kubernetes.create.after_leader")
         if not leader["spec"].get("suspend"):
             return uid  # released by one that crashed before it could say so, which it does only once all is there
         owner = _owner(leader)
         for job in objects.jobs[1:]:
             self._create_job(_owned(job, owner), person)
             faults.point("kubernetes.create.after_role")
-        faults.point("kubernetes.create.after_leader")
         namespace = objects.leader["metadata"]["namespace"]
         for kind, child in (("services", objects.service), ("configmaps", objects.config_map)):
             if child is not None:
@@ -51,6 +51,7 @@ class Workloads:
                 faults.point("kubernetes.create.after_child")
         if objects.secret is not None:
             self._create_secret(core_path(namespace, "secrets"), _owned(objects.secret, owner))
+            faults.point("kubernetes.create.after_secret")
         return uid
 
     def _create_job(self, job: Manifest, person: Person | None) -> Manifest:
@@ -139,6 +140,7 @@ class Workloads:
                 self._set_suspend(job, value=True)
             except Changed as error:  # it ended, or somebody was quicker: the next look tells
                 logger.info("%s is not suspended: %s", job["metadata"]["name"], error)
+            faults.point("kubernetes.suspend.after_one")
 
     def kill(self, ref: ObjectRef, person: Person | None) -> None:
         """Every pod first, with its own short grace: once a pod is ending, its grace cannot be shortened any more."""
@@ -158,6 +160,7 @@ class Workloads:
                     )
                 except (NotThere, Taken):
                     continue
+                faults.point("kubernetes.kill.after_one")
         self.suspend(ref)
 
     def _pods_of(self, job: Manifest, person: Person | None) -> list[Manifest]:
