@@ -1,4 +1,4 @@
-"""A job document as the command that submits it (pure)."""
+"""A job document as the command that submits it."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from jobs.form.fields import fields_of
 from jobs.quoting import text_of
 
 OPTIONS = {
@@ -28,7 +29,7 @@ RESOURCES = {
     "shm": "--shm",
     "parameter_servers": "--parameter-servers",
 }
-SPECIAL = ("code", "command", "resources", "parameters", "env", "secrets", "tags", "notify", "preemptible")
+SPECIAL = ("code", "command", "resources", "parameters", "env", "secrets", "volumes", "tags", "notify", "preemptible")
 
 
 def submit_line(data: Mapping[str, Any]) -> str:
@@ -58,6 +59,12 @@ def _words(data: Mapping[str, Any]) -> Iterator[str | None]:
         # one of the namespace is named in a document only
         yield None if isinstance(entry, Mapping) and "from" in entry else "--secret"
         yield str(name)
+    if "volumes" in data:
+        rows = (fields_of({"volumes": data["volumes"]}).get("volume") or []) if data["volumes"] else []
+        yield None if not rows else ""
+        for row in rows:
+            yield "--volume"
+            yield ":".join(part for part in (row["name"], row["value"].lstrip(":")) if part)
     for field, option in (("tags", "--tag"), ("notify", "--notify")):
         listed = data.get(field)
         for value in listed if isinstance(listed, list) else ():

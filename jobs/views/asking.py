@@ -80,8 +80,12 @@ def job_document(request: HttpRequest) -> JsonResponse:
         by_field = posted.errors_by_field(error.fields) or {"form": [error.message]}
         return JsonResponse({**answer, "errors": by_field})
     try:
-        submission.check(document)
-    except SpecError as error:
+        spec = submission.check(document).spec
+        if spec.volumes:
+            user = person(request)
+            namespace = submission.namespace_to_submit(user, spec.namespace)
+            shared_volumes.filled_in(spec, namespace=namespace, user=user)
+    except JobError as error:
         answer["errors"] = posted.errors_by_field(error.fields) or {"form": [posted.sentence(error.message)]}
         if by_yaml:
             wrong = [(field, text) for field, texts in error.fields.items() for text in texts]

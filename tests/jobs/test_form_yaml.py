@@ -247,6 +247,11 @@ def test_the_command_line_says_the_same_job() -> None:
     ):
         assert part in line, part
     assert submit_line({"command": "x", "volumes": []}) == "trainhall submit job.yaml"
+    volumes = [{"name": "a"}, {"name": "b", "read_only": True}, {"name": "c", "path": "/c", "read_only": False}]
+    assert submit_line({"command": "x", "volumes": volumes}) == (
+        "trainhall submit --volume a --volume b:ro --volume c:/c:rw -- x"
+    )
+    assert submit_line({"command": "x", "volumes": [{"name": "a", "more": 1}]}) == "trainhall submit job.yaml"
 
 
 def test_an_ended_session_comes_back_to_the_form_with_everything(browser: Client) -> None:

@@ -105,6 +105,18 @@ class TestSubmit:
         }
         assert portal.requests[-1]["headers"]["User-Agent"].startswith("trainhall-cli/")
 
+    def test_volumes_by_name_and_place(self, trainhall: Run, portal: Portal) -> None:
+        words = "submit -n vision --volume a --volume b:/b --volume c:ro --volume d:/d:rw -- ls".split()
+        assert trainhall(*words).returncode == 0
+        assert sent(portal)["volumes"] == [
+            {"name": "a"},
+            {"name": "b", "path": "/b"},
+            {"name": "c", "read_only": True},
+            {"name": "d", "path": "/d", "read_only": False},
+        ]
+        done = trainhall("submit", "-n", "vision", "--volume", "a:/b:/c", "--", "ls")
+        assert (done.returncode, "--volume takes NAME" in done.stderr) == (2, True)
+
     def test_options_change_a_json_document(self, trainhall: Run, portal: Portal, tmp_path: Path) -> None:
         document = {"namespace": "vision", "command": "a", "resources": {"gpus": 1, "workers": 2}}
         (tmp_path / "job.json").write_text(json.dumps(document))

@@ -58,6 +58,13 @@ def add_commands(verbs: Any, common: argparse.ArgumentParser) -> None:
     verb.add_argument(
         "--secret", action="append", default=[], metavar="NAME", help="its value is taken from your own environment"
     )
+    verb.add_argument(
+        "--volume",
+        action="append",
+        default=[],
+        metavar="NAME[:PATH][:ro]",
+        help="one that the namespace is offered; without PATH where it is offered",
+    )
     verb.add_argument("--tag", action="append", default=[])
     verb.add_argument("--notify", action="append", default=[], choices=["started", "finished", "failed"])
     verb.add_argument("--no-preemption", action="store_true", help="never stopped for another job")
@@ -113,6 +120,8 @@ def fields_of(chosen: argparse.Namespace) -> Dict[str, Any]:
         fields["parameters"] = {name: _scalar(text) for name, text in (_pair(text, "--param") for text in chosen.param)}
     if chosen.secret:
         fields["secrets"] = {name: {"value": from_environment(name)} for name in chosen.secret}
+    if chosen.volume:
+        fields["volumes"] = [_volume(text) for text in chosen.volume]
     if chosen.tag:
         fields["tags"] = chosen.tag
     if chosen.notify:
@@ -122,6 +131,19 @@ def fields_of(chosen: argparse.Namespace) -> Dict[str, Any]:
     if chosen.command_words:
         fields["command"] = command_of(chosen.command_words)
     return fields
+
+
+def _volume(text: str) -> Dict[str, Any]:
+    name, *places = text.split(":")
+    mode = places.pop() if places and places[-1] in ("ro", "rw") else ""
+    if not name or len(places) > 1 or "" in places:
+        raise TrainhallError("usage", "--volume takes NAME, NAME:PATH or NAME:PATH:ro, not {!r}.".format(text))
+    volume: Dict[str, Any] = {"name": name}
+    if places:
+        volume["path"] = places[0]
+    if mode:
+        volume["read_only"] = mode == "ro"
+    return volume
 
 
 def merged(document: Dict[str, Any], options: Dict[str, Any]) -> Dict[str, Any]:
