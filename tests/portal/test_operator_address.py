@@ -21,7 +21,7 @@ from tests.ports import free_port
 
 pytestmark = pytest.mark.chaos
 BOB = "2"  # the demo people are made in the order of their names, and no story here needs him
-REAL = {"name": "vision", "mapping_id": "1", "user_id": BOB, "slug": "shell", "username": "bob"}
+REAL = {"name": "vision", "mapping_id": "1", "user_id": BOB, "slug": "shell", "username": "bob", "volume": "datasets"}
 OPERATORS = sorted(
     (
         (route, method)
@@ -83,6 +83,9 @@ def test_their_own_address_has_all_of_them_for_an_admin_and_for_no_token(portal:
     stranger = Visitor(f"http://127.0.0.1:{apart}")
     rule = {"group": "speakers", "namespace": "vision", "role": "viewer"}
     assert json.loads(admin.ask("POST", "/api/v1/group-mappings/", document=rule)[1])["id"] == int(REAL["mapping_id"])
+    assert (
+        admin.ask("PUT", path_of("/api/v1/namespaces/<name>/volumes/<volume>/"), document={"path": "/data"})[0] == 204
+    )
     wrong = []
     for route, method in OPERATORS:
         body = None if method == "GET" or not route.startswith("/api/") else {}
