@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
+from tests.portal.prepared import begin_with
 from tests.ports import free_port
 
 CHECKOUT = Path(__file__).resolve().parent.parent.parent
@@ -80,6 +81,7 @@ class Portal:
     settings: dict[str, str] = field(default_factory=dict)
     process: subprocess.Popen[bytes] | None = None
     token: str = ""
+    from_nothing: bool = False  # its database and files are made by its own first start
 
     @property
     def environment(self) -> dict[str, str]:
@@ -92,6 +94,8 @@ class Portal:
 
     def launch(self) -> None:
         self.data.mkdir(exist_ok=True)
+        if not self.from_nothing:
+            begin_with(self.data)
         with (self.data / "terminal.log").open("ab") as terminal:
             self.process = subprocess.Popen(
                 [sys.executable, "manage.py", "up"],

@@ -26,7 +26,7 @@ def folder() -> Iterator[Path]:
 
 @pytest.fixture
 def portal(folder: Path) -> Iterator[Portal]:
-    portal = Portal(folder / "data")
+    portal = Portal(folder / "data", from_nothing=True)
     portal.start()
     yield portal
     portal.kill_all()
