@@ -27,6 +27,7 @@ ROLES: dict[str, Any] = {
     "stop_grace": "1s",
     "command": OF_A_CHIEF,
 }
+ALLOW_ROLES = "UPDATE jobs_runtime SET launchers = '[\"plain\", \"tensorflow\"]' WHERE slug = 'shell' RETURNING slug"
 
 # in the order of a journey (RELIABILITY 3, S1 to S18): which process the point is met in
 POINTS = {
@@ -112,6 +113,7 @@ class Lane(threading.Thread):
 
 
 def test_a_killed_process_loses_and_doubles_nothing(hall: Hall) -> None:
+    assert hall.rows(ALLOW_ROLES) == [("shell",)]
     lanes = [Lane(hall, process) for process in (WEB, CHILD, WATCHER)]
     for lane in lanes:
         lane.start()

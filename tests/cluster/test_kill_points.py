@@ -18,8 +18,8 @@ from typing import Any
 
 import pytest
 
-from tests.chaos.hall import CHILD, PATIENCE, SMALL, WATCHER, WORKER, Hall
-from tests.chaos.test_kill_points import COMMAND, OF_A_CHIEF, STEADY
+from tests.chaos.hall import CHILD, PATIENCE, WATCHER, WORKER, Hall
+from tests.chaos.test_kill_points import ALLOW_ROLES, COMMAND, ROLES, STEADY
 from tests.cluster.connected import job as by_hand
 from tests.cluster.story import OURS, ClusterPortal, portal_on_cluster
 from tests.cluster.test_adoption import SAYS, VISION, kubectl, may_create
@@ -28,12 +28,6 @@ from tests.portal.running import CHECKOUT, until
 pytestmark = pytest.mark.cluster
 
 ROUNDS = int(os.environ.get("TRAINHALL_KILL_ROUNDS", "1"))
-ROLES: dict[str, Any] = {
-    "launcher": "tensorflow",
-    "resources": {**SMALL["resources"], "parameter_servers": 1},  # type: ignore[dict-item]
-    "stop_grace": "1s",
-    "command": OF_A_CHIEF,
-}
 PLAIN: dict[str, Any] = {"command": COMMAND}
 # it ends by a stop alone; two Jobs, so that there is a point between them
 STAYS: dict[str, Any] = {**ROLES, "command": "echo done; trap 'exit 143' TERM; sleep 120 & wait", "stop_grace": "5s"}
@@ -103,8 +97,7 @@ class ClusterHall(ClusterPortal, Hall):
 @pytest.fixture(scope="module")
 def hall(containers: None) -> Iterator[ClusterHall]:
     with portal_on_cluster(ClusterHall) as hall:
-        allow = "UPDATE jobs_runtime SET launchers = '[\"plain\", \"tensorflow\"]' WHERE slug = 'shell' RETURNING slug"
-        assert hall.rows(allow) == [("shell",)]
+        assert hall.rows(ALLOW_ROLES) == [("shell",)]
         until(lambda: may_create(hall, "alice"), seconds=60, what="alice may make Jobs in her project")
         yield hall
 
