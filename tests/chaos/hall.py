@@ -164,8 +164,9 @@ class Hall(Portal):
             wrong.append(f"objects of no attempt: {strange}")
         for name, uid in attempts:
             for journal in journals.get(name, ()):
-                events = Counter(line["event"] for line in journal)
-                if len(journals[name]) != 1 or events["create"] != 1 or events["start"] > 1 or events["exit"] > 1:
+                events = Counter((line["event"], line.get("pod", "")) for line in journal)
+                twice = [event for event in events if event[0] in ("start", "exit") and events[event] > 1]
+                if len(journals[name]) != 1 or events["create", ""] != 1 or twice:
                     wrong.append(f"{name}: {len(journals[name])} objects, {dict(events)}")
                 if uid and journal[0]["uid"] != uid:
                     wrong.append(f"{name}: the object is not the one that was stored")
