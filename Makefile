@@ -47,7 +47,7 @@ cluster-down: runtime
 
 # against any other cluster with TRAINHALL_TEST_KUBECONFIG
 test-cluster: dev
-	@$(python) -m pytest -q -m cluster -n 2 --dist loadgroup --ignore=tests/cluster/browser tests/cluster; \
+	@$(python) -m pytest -q -m cluster -n 2 --dist loadscope --ignore=tests/cluster/browser tests/cluster; \
 	  one=$$?; $(python) -m pytest -q -m cluster tests/cluster/browser && exit $$one
 
 vendor:

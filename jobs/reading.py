@@ -77,6 +77,8 @@ def read_document(text: str, *, format: str) -> Document:  # noqa: A002 - the wo
         json.dumps(data, ensure_ascii=False, allow_nan=False, default=str).encode()
     except UnicodeEncodeError as error:
         raise SpecError("The document holds half a character (a lone surrogate), which no file can keep.") from error
+    except TypeError as error:
+        raise SpecError("The document has a field whose name is no text, such as a list.") from error
     except ValueError as error:
         raise SpecError("The document holds a number that is too large or not finite.") from error
     lines: dict[str, int] = {}
@@ -150,7 +152,8 @@ def _load_yaml(text: str, *, preserve_quotes: bool = False) -> Any:
 def _note_lines(data: Any, path: str, lines: dict[str, int]) -> None:
     if isinstance(data, CommentedSeq):
         for place, item in enumerate(data):
-            lines[f"{path}[{place}]"] = data.lc.item(place)[0] + 1
+            if at := data.lc.item(place):  # a list that was tagged as something else has no places
+                lines[f"{path}[{place}]"] = at[0] + 1
             _note_lines(item, f"{path}[{place}]", lines)
     if not isinstance(data, CommentedMap):
         return
@@ -158,5 +161,6 @@ def _note_lines(data: Any, path: str, lines: dict[str, int]) -> None:
         raise SpecError(f"Line {data.lc.line + 1}: merge keys (<<) are not used in job documents.")
     for key, value in data.items():
         dotted = f"{path}.{key}" if path else str(key)
-        lines[dotted] = data.lc.key(key)[0] + 1
+        if at := data.lc.key(key):
+            lines[dotted] = at[0] + 1
         _note_lines(value, dotted, lines)

@@ -15,9 +15,10 @@ import time
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import pytest
+from xdist.scheduler import LoadScopeScheduling
 
 from deploy.devcluster import __main__ as program
 from deploy.devcluster.api import Api
@@ -26,15 +27,19 @@ from deploy.devcluster.settings import CannotStart, read
 from tests.cluster.control_plane import ControlPlane, of_this_checkout
 
 Kubectl = Callable[..., str]
+OF_PLANES = ("test_watch_", "test_refused_pods")  # the files whose tests use the fixture `plane`
 
 
-# before the plugin's own, which writes the groups into the names
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+class OneNode(LoadScopeScheduling):
     """With two workers one has the node with real containers, whose servers tests kill; the other kills planes of its own."""
-    for item in items:
-        if isinstance(item, pytest.Function) and item.path.is_relative_to(Path(__file__).parent):
-            item.add_marker(pytest.mark.xdist_group("plane" if "plane" in item.fixturenames else "node"))
+
+    def _split_scope(self, nodeid: str) -> str:
+        return "planes" if Path(nodeid.partition("::")[0]).name.startswith(OF_PLANES) else "node"
+
+
+# groups of tests (xdist_group) are written into their names, which this pytest does not let change
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> OneNode:
+    return OneNode(config, log)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -231,3 +232,19 @@ def test_words_that_go_to_a_cluster_have_a_form(field: str, value: str) -> None:
     with pytest.raises(SpecError) as raised:
         parse_job(document_of(data), runtimes={"shell": {"image": "a"}}, priorities=["normal"])
     assert list(raised.value.fields) == [field if field == "image" else f"resources.{field}"]
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["!!python/tuple [a]", "!!set {a, b}", "!!omap [a: 1]", "!!pairs [a: 1]", "!x [a]", "!x {a: 1}", "!!binary aGk="],
+)
+@pytest.mark.parametrize("field", ["command", "volumes", "env", "resources", "parameters", "secrets"])
+def test_values_with_tags_are_wrong_values_and_no_crash(field: str, value: str) -> None:
+    document = read_document(f"namespace: vision\nruntime: numpy\n{field}: {value}\n", format="yaml")
+    with suppress(SpecError):
+        parse_job(document, runtimes={}, priorities=[])
+
+
+def test_a_field_whose_name_is_a_list_is_refused() -> None:
+    with pytest.raises(SpecError, match="no text"):
+        read_document("? [a, b]\n: c\n", format="yaml")
