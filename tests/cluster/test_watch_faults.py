@@ -15,6 +15,7 @@ import pytest
 from deploy.devcluster.api import Refused
 from jobs.cluster.kubernetes.client import Api
 from jobs.cluster.kubernetes.mirror import ClusterMirror
+from jobs.cluster.kubernetes.reflector import LONGEST_PAUSE
 from jobs.cluster.kubernetes.setting import Users
 from jobs.cluster.observed import observe_attempt
 from jobs.exceptions import ClusterUnavailable
@@ -100,7 +101,8 @@ def differences(plane: ControlPlane, mirror: ClusterMirror) -> list[str]:
 def is_healed(plane: ControlPlane, mirror: ClusterMirror) -> float:
     """Seconds until the mirror is as a fresh list, and says that it is of now."""
     took = within(HEALED, lambda: not differences(plane, mirror), what="the mirror is as a fresh list")
-    within(15, lambda: age_of(mirror) < 12, what="the mirror is of now")
+    # after many errors it may have begun its longest pause a moment ago
+    within(2 * LONGEST_PAUSE + 5, lambda: age_of(mirror) < 12, what="the mirror is of now")
     print(f"healed after {took:.1f} s")
     return took
 
