@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection, Sequence
+from functools import lru_cache
 
 from django.db import IntegrityError, OperationalError, transaction
 from django.utils import timezone
@@ -67,11 +68,17 @@ def _adopt(cluster: str, job: Manifest) -> bool:
         return False
     except OperationalError:
         raise
-    except Exception:
-        logger.exception("%s in %s could not be adopted", job["metadata"]["name"], row.namespace)
+    except Exception as error:
+        _complain(job["metadata"]["uid"], f"{job['metadata']['name']} in {row.namespace}", repr(error))
         return False
     faults.point("adopt.after_commit")
     return True
+
+
+@lru_cache(maxsize=1000)
+def _complain(_uid: str, name: str, _error: str) -> None:
+    """Once about each Job and what is wrong with it, though it is met again with every look."""
+    logger.exception("%s could not be adopted", name)
 
 
 def _insert(cluster: str, namespace: Namespace, manifest: Manifest) -> None:

@@ -106,10 +106,14 @@ def test_a_namespace_that_is_not_ours_is_left_alone(gpu: Any, vision: Any) -> No
     assert look(gpu, made(vision)) == 0
 
 
-def test_one_that_cannot_be_read_keeps_no_other_waiting(gpu: Any, vision: Any) -> None:
-    broken = made(vision, uid="u-0")
+def test_one_that_cannot_be_read_keeps_no_other_waiting_and_is_complained_of_once(
+    gpu: Any, vision: Any, caplog: Any
+) -> None:
+    broken = made(vision, uid="u-broken")
     broken["spec"]["template"]["spec"]["containers"] = [{"name": "a", "image": "b", "command": 7}]
     assert look(gpu, broken, made(vision)) == 1
+    assert look(gpu, broken) == look(gpu, broken) == 0
+    assert caplog.text.count("could not be adopted") == 1 and "Traceback" in caplog.text
 
 
 def test_what_says_things_that_no_database_holds_is_taken_in(gpu: Any, vision: Any) -> None:
