@@ -38,6 +38,7 @@ class ClusterPortal(Portal):
             "TRAINHALL_CLUSTERS": str(clusters),
             "TRAINHALL_DEMO_IMAGE": "localhost/python:1",
             "TRAINHALL_DEMO_PASSWORD": "",
+            "TRAINHALL_FAULT_DIR": str(self.data / "faults"),
         }
 
     def run(self, program: str, **fields: Any) -> str:

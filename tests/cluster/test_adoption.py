@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import shutil
 import subprocess
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,10 +13,8 @@ import pytest
 from deploy.devcluster.programs import find
 from jobs.cluster.observed import DELETED
 from tests.cluster.connected import job
-from tests.cluster.control_plane import of_this_checkout
-from tests.cluster.story import ClusterPortal, clear, required
+from tests.cluster.story import ClusterPortal, portal_on_cluster
 from tests.portal.running import until
-from tests.ports import free_port
 
 pytestmark = pytest.mark.cluster
 
@@ -29,23 +25,9 @@ STAYS = "trap 'echo saved; exit {code}' TERM; echo ready; while true; do sleep 0
 
 @pytest.fixture(scope="module")
 def portal(containers: None) -> Iterator[ClusterPortal]:
-    cluster = of_this_checkout()
-    required(cluster)
-    clear(cluster)
-    folder = Path(tempfile.mkdtemp(prefix="trainhall-adoption-"))
-    folder.chmod(0o711)  # PostgreSQL runs as another account when the tests run as root
-    portal = ClusterPortal(folder / "data", port=free_port("127.0.0.1", cluster.node_address), cluster=cluster)
-    portal.connect()
-    faults = folder / "faults"
-    faults.mkdir()
-    portal.settings |= {"TRAINHALL_FAULT_DIR": str(faults)}
-    try:
-        portal.start()
+    with portal_on_cluster() as portal:
         until(lambda: may_create(portal, "alice"), seconds=60, what="alice may make Jobs in her project")
         yield portal
-    finally:
-        portal.kill_all()
-        shutil.rmtree(folder)
 
 
 def kubectl(portal: ClusterPortal, *words: str, body: Any = None, name: str = "trainhall:local:alice") -> str:
@@ -231,6 +213,7 @@ def test_what_a_cron_job_makes_is_taken_in(portal: ClusterPortal) -> None:
 def test_killed_in_between_it_is_taken_in_and_started_once(portal: ClusterPortal, point: str) -> None:
     name = point.replace(".", "-").replace("_", "-")
     fault = Path(portal.settings["TRAINHALL_FAULT_DIR"], point)
+    fault.parent.mkdir(exist_ok=True)
     fault.touch()
     made = make(portal, name, SAYS)
     portal.over(made["id"], "succeeded", seconds=120)
