@@ -15,7 +15,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import pytest
 from xdist.scheduler import LoadScopeScheduling
@@ -25,6 +25,7 @@ from deploy.devcluster.api import Api
 from deploy.devcluster.programs import find
 from deploy.devcluster.settings import CannotStart, read
 from tests.cluster.control_plane import ControlPlane, of_this_checkout
+from tests.cluster.lacking import lacking
 
 Kubectl = Callable[..., str]
 OF_PLANES = ("test_watch_", "test_refused_pods")  # the files whose tests use the fixture `plane`
@@ -73,13 +74,6 @@ def devcluster() -> Iterator[Path]:
                 print("\nOther tests use the dev cluster now, so it is left running (make cluster-down).")
             else:
                 program.down(settings)
-
-
-def lacking(why: str) -> NoReturn:
-    """Skipped, loudly; where these tests are mandatory it is a failure."""
-    if os.environ.get("TRAINHALL_CLUSTER_TESTS") == "required":
-        pytest.fail(f"{why} The tests on a real cluster are mandatory here.")
-    pytest.skip(why)
 
 
 @pytest.fixture(scope="session")

@@ -12,13 +12,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from deploy.devcluster import portal as dev
 from deploy.devcluster import servers
 from deploy.devcluster.programs import find
 from deploy.devcluster.settings import Settings
 from tests.cluster.control_plane import of_this_checkout
+from tests.cluster.lacking import lacking
 from tests.portal.running import Portal, until
 from tests.ports import free_port
 
@@ -137,4 +136,4 @@ def clear(cluster: Settings) -> None:
 
 def required(cluster: Settings) -> None:
     if not (cluster.folder / "pki" / "done").exists():
-        pytest.skip("This story needs the dev cluster of this checkout: it kills its servers.")
+        lacking("This story needs the dev cluster of this checkout: it kills its servers.")

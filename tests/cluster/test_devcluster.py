@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.cluster.conftest import Kubectl
+from tests.cluster.lacking import lacking
 
 pytestmark = pytest.mark.cluster
 
@@ -132,7 +133,7 @@ def test_the_audit_log_names_the_person_and_who_spoke_for_them(
 ) -> None:
     log = devcluster.parent / "logs" / "audit.log"
     if not log.exists():
-        pytest.skip("this cluster keeps its audit log elsewhere")
+        lacking("This cluster keeps its audit log elsewhere.")
     kubectl("-n", namespace, "create", "rolebinding", "alice", "--clusterrole=edit", "--user=alice")
     kubectl("-n", namespace, "--as=alice", "--as-group=vision", "create", "configmap", "hers")
     entries = [json.loads(line) for line in log.read_text().splitlines() if f'"{namespace}"' in line]
@@ -152,7 +153,7 @@ def test_the_audit_log_names_the_person_and_who_spoke_for_them(
 def test_fake_nodes_are_ready_and_run_a_pod_to_its_end(kubectl: Kubectl, namespace: str) -> None:
     nodes = json.loads(kubectl("get", "nodes", "-l", "type=kwok", "-o", "json"))["items"]
     if not nodes:
-        pytest.skip("this cluster has no fake nodes")
+        lacking("This cluster has no fake nodes.")
     for node in nodes:
         ready = [condition["status"] for condition in node["status"]["conditions"] if condition["type"] == "Ready"]
         assert ready == ["True"]

@@ -13,6 +13,7 @@ from jobs.cluster.room import free_capacity
 from jobs.placement import told
 from tests.cluster.connected import ALICE, STORE, Hall, hall, person
 from tests.cluster.control_plane import within
+from tests.cluster.lacking import lacking
 from tests.jobs.yard import rendering
 
 pytestmark = pytest.mark.cluster
@@ -28,7 +29,7 @@ def racks(hall: Hall) -> dict[str, dict[str, str]]:
     capacity = free_capacity(hall.get("nodes")["items"], [], tolerations=FAKE)
     found = {node.name: node.domains for node in capacity if node.ready and node.gpu_type == KIND}
     if len({place[TOPOLOGY[0]] for place in found.values()}) < 2 or len(found) < 4:
-        pytest.skip("This cluster has no two racks of two nodes with GPUs.")
+        lacking("This cluster has no two racks of two nodes with GPUs.")
     return found
 
 
